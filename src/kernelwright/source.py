@@ -1,0 +1,221 @@
+"""Source text: find functions by syntax tree, resolve a task's regions to spans, splice new text into a file.
+
+Spans are byte offsets into the file as it lies on disk. The text of a region is shown with `\\n` line ends and spliced
+back with the file's own, so that a CRLF file stays one. A parser that knows no macros misses some kernels; an explicit
+line range always works, and `unparsed_kernels` names what a plain regular expression saw and the parser did not.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import tree_sitter
+import tree_sitter_cpp
+import tree_sitter_cuda
+
+from kernelwright.errors import TaskError
+from kernelwright.task import Region, Task
+
+SOURCE_SUFFIXES = (
+    ".c",
+    ".cc",
+    ".cpp",
+    ".cxx",
+    ".C",
+    ".cu",
+    ".cuh",
+    ".h",
+    ".hh",
+    ".hpp",
+    ".hxx",
+    ".hip",
+    ".inl",
+    ".ipp",
+)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function definition; `start` and `end` are byte offsets, template header and linkage included."""
+
+    name: str
+    kernel: bool
+    """Whether it is a `__global__` function."""
+    start: int
+    end: int
+    body_start: int
+    """Offset of the opening brace."""
+    first_line: int
+
+
+@dataclass(frozen=True)
+class Span:
+    """A region as found in its file: byte offsets, 1-based lines (both included), text with `\\n` line ends."""
+
+    region: str
+    file: str
+    start: int
+    end: int
+    first_line: int
+    last_line: int
+    text: str
+
+
+@cache
+def _parser(language: str) -> tree_sitter.Parser:
+    grammar = tree_sitter_cpp.language() if language == "cpp" else tree_sitter_cuda.language()
+    return tree_sitter.Parser(tree_sitter.Language(grammar))
+
+
+def parse(data: bytes, language: str) -> tree_sitter.Tree:
+    """The syntax tree of `data`; `language` is a task's: cuda, hip or cpp."""
+    return _parser(language).parse(data)
+
+
+def walk(node: tree_sitter.Node) -> Iterator[tree_sitter.Node]:
+    """The node and all below it, in source order."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        stack.extend(reversed(current.children))
+
+
+def find_functions(data: bytes, language: str) -> list[Function]:
+    """All function definitions, in source order."""
+    found = []
+    for node in walk(parse(data, language).root_node):
+        if node.type != "function_definition":
+            continue
+        name, body = function_name(node), node.child_by_field_name("body")
+        if name is None or body is None:
+            continue
+        outer = _with_header(node)
+        head = data[outer.start_byte : body.start_byte]
+        found.append(Function(name, b"__global__" in head, outer.start_byte, outer.end_byte, body.start_byte,
+                              outer.start_point.row + 1))  # fmt: skip
+    return found
+
+
+def function_name(definition: tree_sitter.Node) -> str | None:
+    """The unqualified name that a function definition defines, or None where the tree holds none."""
+    node = definition.child_by_field_name("declarator")
+    while node is not None and node.type not in ("identifier", "field_identifier", "destructor_name", "operator_name"):
+        step = node.child_by_field_name("declarator") or node.child_by_field_name("name")
+        if step is None:
+            step = next((child for child in node.named_children if child.type.endswith("declarator")), None)
+        node = step
+    return node.text.decode(errors="replace") if node is not None and node.text is not None else None
+
+
+def _with_header(node: tree_sitter.Node) -> tree_sitter.Node:
+    while node.parent is not None and node.parent.type in ("template_declaration", "linkage_specification"):
+        node = node.parent
+    return node
+
+
+def unparsed_kernels(data: bytes, language: str) -> list[str]:
+    """Names that look like `__global__` kernels to a regular expression and that the parser did not find."""
+    seen = re.findall(
+        rb"__global__[^;{}()]*?(?:__launch_bounds__\s*\([^)]*\)\s*)?[^;{}()]*?\b([A-Za-z_]\w*)\s*\(", data
+    )
+    parsed = {function.name for function in find_functions(data, language)}
+    return sorted({name.decode() for name in seen} - parsed - {"__launch_bounds__"})
+
+
+def region_spans(task: Task, root: Path | None = None) -> dict[str, Span]:
+    """Every region of `task` as it lies under `root` (default: the task's repository), in the task's order.
+
+    Raises TaskError for a region that is not there, not unique, or overlaps another.
+    """
+    spans = {region.name: _span(task, region, (root or task.root) / region.file) for region in task.region}
+    ordered = sorted(spans.values(), key=lambda span: (span.file, span.start))
+    for left, right in zip(ordered, ordered[1:], strict=False):
+        if left.file == right.file and right.start < left.end:
+            raise TaskError(f"{task.path}: the regions {left.region!r} (lines {left.first_line} to {left.last_line}) and "
+                            f"{right.region!r} (lines {right.first_line} to {right.last_line}) of {left.file} overlap",
+                            "regions that share no text", "one region that holds both")  # fmt: skip
+    return spans
+
+
+def _span(task: Task, region: Region, path: Path) -> Span:
+    data = path.read_bytes()
+    where = f"{task.path}: region {region.name!r}"
+    if region.kernel is not None:
+        start, end = _kernel_span(data, task.language, region.kernel, f"{where}, file {region.file}")
+    elif region.lines is not None:
+        start, end = _line_span(data, *region.lines, where, region.file)
+    else:
+        assert region.markers is not None
+        start, end = _marker_span(data, *region.markers, where, region.file)
+    text = to_lf(data[start:end])
+    if not text.strip():
+        raise TaskError(f"{where} is empty in {region.file}", "at least one line of code")
+    first = data.count(b"\n", 0, start) + 1
+    last = data.count(b"\n", 0, max(start, end - 1)) + 1
+    return Span(region.name, region.file, start, end, first, last, text)
+
+
+def _kernel_span(data: bytes, language: str, name: str, where: str) -> tuple[int, int]:
+    functions = find_functions(data, language)
+    found = [function for function in functions if function.name == name]
+    if len(found) > 1 and sum(function.kernel for function in found) == 1:
+        found = [function for function in found if function.kernel]
+    if len(found) == 1:
+        return found[0].start, found[0].end
+    if found:
+        lines = ", ".join(str(function.first_line) for function in found)
+        raise TaskError(f"{where}: {name!r} is defined {len(found)} times, at lines {lines}", "a name found once",
+                        "lines = [first, last]")  # fmt: skip
+    names = sorted({function.name for function in functions} | set(unparsed_kernels(data, language)))
+    near = difflib.get_close_matches(name, names, 5, 0.4) or names[:8]
+    raise TaskError(f"{where}: no function {name!r} was found", "the name of a function defined in that file",
+                    f"one of {', '.join(near)}, or lines = [first, last]" if near else "lines = [first, last]")  # fmt: skip
+
+
+def _line_span(data: bytes, first: int, last: int, where: str, file: str) -> tuple[int, int]:
+    lines = data.splitlines(keepends=True)
+    if last > len(lines):
+        raise TaskError(
+            f"{where}: lines = [{first}, {last}], but {file} has {len(lines)} lines", "lines inside the file"
+        )
+    start = sum(map(len, lines[: first - 1]))
+    return start, start + sum(map(len, lines[first - 1 : last])) - (
+        len(lines[last - 1]) - len(lines[last - 1].rstrip(b"\r\n"))
+    )
+
+
+def _marker_span(data: bytes, begin: str, end: str, where: str, file: str) -> tuple[int, int]:
+    lines = data.splitlines(keepends=True)
+    found = [[i for i, line in enumerate(lines) if mark.encode() in line] for mark in (begin, end)]
+    for mark, at in zip((begin, end), found, strict=True):
+        if len(at) != 1:
+            raise TaskError(f"{where}: the marker {mark!r} stands on {len(at)} lines of {file}", "exactly one line",
+                            "a longer text for the marker")  # fmt: skip
+    first, last = found[0][0] + 1, found[1][0] - 1
+    if first > last:
+        raise TaskError(f"{where}: nothing lies between the markers {begin!r} and {end!r} in {file}",
+                        "the first marker above the second, with lines between them")  # fmt: skip
+    return _line_span(data, first + 1, last + 1, where, file)
+
+
+def to_lf(data: bytes) -> str:
+    """Bytes of a file as text with `\\n` line ends; bytes that are not UTF-8 survive a round trip."""
+    return data.decode("utf-8", errors="surrogateescape").replace("\r\n", "\n")
+
+
+def splice(data: bytes, replacements: Mapping[Span, str]) -> bytes:
+    """`data`, a whole file, with the text of each span replaced; other bytes and the line-end convention are kept."""
+    crlf = data.count(b"\r\n") * 2 > data.count(b"\n")
+    for span in sorted(replacements, key=lambda span: span.start, reverse=True):
+        text = replacements[span].replace("\r\n", "\n")
+        if text == span.text:
+            continue
+        new = (text.replace("\n", "\r\n") if crlf else text).encode("utf-8", errors="surrogateescape")
+        data = data[: span.start] + new + data[span.end :]
+    return data

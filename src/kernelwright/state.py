@@ -1,0 +1,56 @@
+"""Where Kernelwright keeps its own things: `$KERNELWRIGHT_HOME`, else the XDG state folder; never a user's repository."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernelwright.errors import InfrastructureError
+
+
+def state_home() -> Path:
+    """The state folder, made where it does not exist yet. Raises InfrastructureError where it cannot be written."""
+    named = os.environ.get("KERNELWRIGHT_HOME")
+    base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    home = Path(named) if named else base / "kernelwright"
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InfrastructureError(f"the state folder {home} cannot be made: {error.strerror}", "a writable folder",
+                                  "set KERNELWRIGHT_HOME to one on a local disk") from None  # fmt: skip
+    return home.resolve()
+
+
+def native(source: Path, compilers: Sequence[str], arguments: Sequence[str] = (), suffix: str = "") -> Path:
+    """Compile one of our own small C/C++ sources on first use; the result is kept by the content of all that made it.
+
+    `compilers` are tried in order; `arguments` follow the source. The result is readable by every user of the machine,
+    because jobs run under a user id of their own. Raises InfrastructureError with the compiler's words.
+    """
+    compiler = next((found for name in compilers if (found := shutil.which(name))), None)
+    if compiler is None:
+        raise InfrastructureError(f"none of {', '.join(compilers)} is installed", "a C/C++ compiler",
+                                  "apt-get install g++")  # fmt: skip
+    text = source.read_bytes()
+    key = hashlib.sha256(b"\0".join([text, compiler.encode(), *(word.encode() for word in arguments)])).hexdigest()[:16]
+    folder = state_home() / "native"
+    folder.mkdir(exist_ok=True)
+    target = folder / f"{source.stem}-{key}{suffix}"
+    if target.exists():
+        return target
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        made = Path(scratch) / "made"
+        done = subprocess.run(
+            [compiler, str(source), "-O2", "-o", str(made), *arguments], capture_output=True, text=True
+        )
+        if done.returncode != 0:
+            raise InfrastructureError(f"{compiler} cannot build {source.name}: {done.stderr.strip()[-800:]}",
+                                      "a working compiler", "kernelwright doctor")  # fmt: skip
+        made.chmod(0o755)
+        made.replace(target)
+    return target

@@ -1,0 +1,453 @@
+"""The task file: what a person writes to say "this region, built and run and timed and checked like that".
+
+TASK.md's contract as pydantic models. Strangers write these files, so every mistake becomes one message that names the
+file, the key, what was expected and what to try. Nothing here touches the repository beyond asking whether its paths
+exist; finding kernels inside files is `kernelwright.source`'s work.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import re
+import shlex
+import tomllib
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from kernelwright.errors import TaskError
+
+TASK_FILE = "kernelwright.toml"
+FLAG_TOKEN = re.compile(r"[A-Za-z0-9_=,.+:-]+")
+"""Make starts a shell again, so a flag may hold nothing that a shell would read (TASK.md, Commands)."""
+
+SECONDS_PER_UNIT = {
+    "ns": 1e-9, "nsec": 1e-9, "nanosecond": 1e-9, "nanoseconds": 1e-9,
+    "us": 1e-6, "usec": 1e-6, "µs": 1e-6, "μs": 1e-6, "microsecond": 1e-6, "microseconds": 1e-6,
+    "ms": 1e-3, "msec": 1e-3, "millisecond": 1e-3, "milliseconds": 1e-3,
+    "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0,
+    "min": 60.0, "minutes": 60.0,
+}  # fmt: skip
+Aggregate = Literal["first", "last", "min", "median", "mean", "sum", "max"]
+
+
+def _inside(path: str) -> str:
+    parts = PurePosixPath(path).parts
+    if not path or PurePosixPath(path).is_absolute() or ".." in parts:
+        raise ValueError("a path inside the repository, relative to its root, without '..'")
+    return str(PurePosixPath(path))
+
+
+def _regex(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"a regular expression ({error})") from None
+    return pattern
+
+
+def _command(command: str) -> str:
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise ValueError(f"words as a shell would split them ({error})") from None
+    if not words:
+        raise ValueError("a command of at least one word")
+    return command
+
+
+def _flag(flag: str) -> str:
+    if not FLAG_TOKEN.fullmatch(flag):
+        raise ValueError(f"a flag made of {FLAG_TOKEN.pattern} only, one token each")
+    return flag
+
+
+RepoPath = Annotated[str, AfterValidator(_inside)]
+Regex = Annotated[str, AfterValidator(_regex)]
+Command = Annotated[str, AfterValidator(_command)]
+Flag = Annotated[str, AfterValidator(_flag)]
+Name = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\s/+\x00-\x1f][^/+\x00-\x1f]*$")]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Tolerance = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Probes(Model):
+    """Texts of the author's own for the acceptance test, where the derived ones do not fit the region."""
+
+    null: str | None = None
+    constant: str | None = None
+    trap: str | None = None
+
+
+class Region(Model):
+    """One contiguous span of one file that may change: by kernel name, by lines, or by markers."""
+
+    name: Name
+    file: RepoPath
+    kernel: str | None = None
+    lines: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] | None = None
+    """First and last line, counted from 1, both included."""
+    markers: tuple[str, str] | None = None
+    """Texts of the lines before and after the region; the marker lines themselves stay."""
+    expand_macros: tuple[RepoPath, ...] = ()
+    probes: Probes = Probes()
+
+    @model_validator(mode="after")
+    def _one_span(self) -> Region:
+        if sum(span is not None for span in (self.kernel, self.lines, self.markers)) != 1:
+            raise ValueError("exactly one of kernel, lines, markers")
+        if self.lines and self.lines[0] > self.lines[1]:
+            raise ValueError("lines = [first, last] with first <= last")
+        return self
+
+
+class Build(Model):
+    command: Command
+    configure: Command | None = None
+    artifact: RepoPath
+    flags: tuple[Flag, ...] = ()
+    tunables: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")], tuple[int, ...]] = {}
+    """The only macros that a candidate may define, with the values it may choose from."""
+    arch: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.+-]+$")] | None = None
+    timeout_s: Positive = 600.0
+
+
+class Run(Model):
+    name: Name
+    role: Literal["shown", "held_out", "reference"] = "shown"
+    command: Command
+    env: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")], str] = {}
+    outputs: tuple[RepoPath, ...] = ()
+    timeout_s: Positive = 60.0
+
+
+class RegexReading(Model):
+    """Numbers that the program prints: group 1 of every match of `pattern` in its output."""
+
+    source: Literal["regex"]
+    pattern: Regex
+    unit: str | None = None
+    unit_group: int | str | None = None
+    aggregate: Aggregate | None = None
+
+
+class CsvCell(Model):
+    """One cell of a CSV file, found by the names of its row and column."""
+
+    file: RepoPath
+    skip: Annotated[int, Field(ge=0)] = 0
+    header: Annotated[int, Field(ge=1)] = 1
+    row: str
+    column: str | tuple[str, ...]
+    """One name per header row; a name alone where there is one header row."""
+    min: float | None = None
+
+
+class CsvReading(CsvCell):
+    source: Literal["csv"]
+    unit: str | None = None
+    unit_group: None = None
+    divide_by: CsvCell | None = None
+    aggregate: None = None
+
+
+class WallReading(Model):
+    """The wall time of the whole process, taken outside it."""
+
+    source: Literal["wall"]
+    unit: None = None
+    unit_group: None = None
+    aggregate: None = None
+
+
+Better = Literal["lower", "higher"]
+
+
+class RegexTime(RegexReading):
+    better: Better = "lower"
+
+    @model_validator(mode="after")
+    def _groups(self) -> RegexTime:
+        compiled = re.compile(self.pattern)
+        if compiled.groups < 1:
+            raise ValueError(r"a pattern whose first group is the number, as in 'time: (\S+) ms'")
+        if isinstance(self.unit_group, int) and self.unit_group > compiled.groups:
+            raise ValueError(f"unit_group within the pattern's {compiled.groups} groups")
+        if isinstance(self.unit_group, str) and self.unit_group not in compiled.groupindex:
+            raise ValueError(f"unit_group to be a named group of the pattern: {sorted(compiled.groupindex)}")
+        return self
+
+
+class CsvTime(CsvReading):
+    better: Better = "lower"
+
+
+class WallTime(WallReading):
+    better: Literal["lower"] = "lower"
+
+
+Time = Annotated[RegexTime | CsvTime | WallTime, Field(discriminator="source")]
+
+
+class ExitCodeCheck(Model):
+    kind: Literal["exit_code"]
+    code: int = 0
+
+
+class PatternCheck(Model):
+    """The program's own word: `require` must match its output, `forbid` must not."""
+
+    kind: Literal["require", "forbid"]
+    pattern: Regex
+
+
+class NumberCheck(Model):
+    """Printed numbers compared with the baseline's (`rel`, `abs`), or held between `min` and `max`."""
+
+    kind: Literal["number"]
+    source: Literal["regex", "csv"] = "regex"
+    pattern: Regex | None = None
+    aggregate: Aggregate | None = None
+    file: RepoPath | None = None
+    skip: Annotated[int, Field(ge=0)] = 0
+    header: Annotated[int, Field(ge=1)] = 1
+    row: str | None = None
+    column: str | tuple[str, ...] | None = None
+    rel: Tolerance | None = None
+    abs: Tolerance | None = None
+    min: float | None = None
+    max: float | None = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> NumberCheck:
+        if self.source == "regex" and (self.pattern is None or re.compile(self.pattern).groups < 1):
+            raise ValueError("a pattern whose first group is the number")
+        if self.source == "csv" and (self.file is None or self.row is None or self.column is None):
+            raise ValueError("file, row and column")
+        return self
+
+
+class FileCheck(Model):
+    """An output file compared with the baseline's: equal text, with its numbers within `rel` and `abs`."""
+
+    kind: Literal["file"]
+    path: RepoPath
+    rel: Tolerance = 0.0
+    abs: Tolerance = 0.0
+    dtype: Literal["text", "float32", "float64", "bytes"] = "text"
+
+
+class RowReference(Model):
+    run: str
+    row: str
+
+
+class RowCheck(Model):
+    """A row of a table, found by its first word, against a row of another run's table."""
+
+    kind: Literal["row"]
+    file: RepoPath
+    row: str
+    reference: RowReference
+    rel: Tolerance = 0.0
+    abs: Tolerance = 0.0
+
+
+Check = Annotated[ExitCodeCheck | PatternCheck | NumberCheck | FileCheck | RowCheck, Field(discriminator="kind")]
+
+
+class Needs(Model):
+    gpu: bool = False
+    libraries: tuple[str, ...] = ()
+    memory_bytes: Annotated[int, Field(gt=0)] = 8 * 2**30
+    """What one run may use of the machine's memory."""
+    disk_bytes: Annotated[int, Field(gt=0)] = 4 * 2**30
+    """What one build or run may write."""
+
+
+class Floor(Model):
+    """What one timed unit cannot do without; a time below it is `suspect`."""
+
+    bytes: Positive | None = None
+    flops: Positive | None = None
+
+
+class Verify(Model):
+    budget_s: Positive = 300.0
+
+
+class Task(Model):
+    """A repository, regions in it, and how to build, run, time and check it."""
+
+    schema_version: Literal[1] = Field(alias="schema")
+    name: Name
+    language: Literal["cuda", "hip", "cpp"]
+    repo: str = "."
+    workdir: RepoPath = "."
+    siblings: tuple[RepoPath, ...] = ()
+    hidden: tuple[RepoPath, ...] = ()
+    min_effect: Annotated[float, Field(gt=0, lt=1)] = 0.01
+    forbid_flags: tuple[str, ...] = ()
+    """Compile arguments that this task does not accept, as in `-use_fast_math`."""
+    region: Annotated[tuple[Region, ...], Field(min_length=1)]
+    build: Build
+    run: Annotated[tuple[Run, ...], Field(min_length=1)]
+    time: Time
+    check: tuple[Check, ...] = ()
+    needs: Needs = Needs()
+    floor: Floor = Floor()
+    verify: Verify = Verify()
+    path: Path = Field(default=Path(), exclude=True)
+    """Where the task file lies; set by `load_task`."""
+
+    @property
+    def root(self) -> Path:
+        """The repository's root on this machine."""
+        return (self.path.parent / self.repo).resolve()
+
+    @property
+    def shown(self) -> tuple[Run, ...]:
+        return tuple(run for run in self.run if run.role == "shown")
+
+    @property
+    def held_out(self) -> tuple[Run, ...]:
+        return tuple(run for run in self.run if run.role == "held_out")
+
+    @property
+    def references(self) -> tuple[Run, ...]:
+        return tuple(run for run in self.run if run.role == "reference")
+
+    def region_named(self, name: str) -> Region | None:
+        return next((region for region in self.region if region.name == name), None)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the task's content, the repository's files left out."""
+        text = json.dumps(self.model_dump(mode="json", by_alias=True), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Task:
+        _unique("region", [region.name for region in self.region])
+        _unique("run", [run.name for run in self.run])
+        if not self.shown:
+            raise ValueError('at least one run with role = "shown"')
+        references = {run.name for run in self.references}
+        for check in self.check:
+            if isinstance(check, RowCheck) and check.reference.run not in references:
+                raise ValueError(
+                    f'check.reference.run to be a run with role = "reference", not {check.reference.run!r}'
+                )
+            path = getattr(check, "path", None)
+            if path and not any(path in run.outputs for run in self.run if run.role != "reference"):
+                raise ValueError(f"the file {path!r} of a check to be among the outputs of a run")
+        return self
+
+
+def _unique(kind: str, names: list[str]) -> None:
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ValueError(f"each {kind} to have a name of its own; {', '.join(map(repr, repeated))} stands twice")
+
+
+def load_task(where: str | Path) -> Task:
+    """Read a task file, or the `kernelwright.toml` of a folder.
+
+    Raises TaskError with one message for the first mistake found, be it of the file system, of TOML or of the contract.
+    """
+    path = Path(where)
+    if path.is_dir():
+        path = path / TASK_FILE
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise TaskError(f"there is no task file {path}", f"a TOML file, or a folder with {TASK_FILE}",
+                        "kernelwright init writes a first one") from None  # fmt: skip
+    except (OSError, UnicodeDecodeError) as error:
+        raise TaskError(f"{path} cannot be read: {error}", "a readable UTF-8 file") from None
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise TaskError(f"{path} is not TOML: {error}", "TOML", "quote regular expressions with '…'") from None
+    try:
+        task = Task.model_validate({**data, "path": path.resolve()})
+    except ValidationError as error:
+        raise _first_mistake(path, error) from None
+    _check_paths(task)
+    return task
+
+
+def _first_mistake(path: Path, error: ValidationError) -> TaskError:
+    first = error.errors(include_url=False)[0]
+    tags = {"regex", "csv", "wall", "exit_code", "require", "forbid", "number", "file", "row"}
+    where: list[str] = []
+    for part in first["loc"]:
+        if isinstance(part, int):
+            where[-1:] = [f"{where[-1]}[{part}]"] if where else [f"[{part}]"]
+        elif not (part in tags and where and (where[-1].startswith("check[") or where[-1] == "time")):
+            where.append(str(part))
+    key = ".".join(where)
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        known = _known_keys(first["loc"])
+        near = difflib.get_close_matches(str(first["loc"][-1]), known, 1)
+        return TaskError(f"{path}: unknown key {key!r}", f"one of {', '.join(known)}" if known else "a key of TASK.md",
+                         f"{near[0]!r}" if near else "see docs/task-file.md")  # fmt: skip
+    if first["type"] == "missing":
+        return TaskError(f"{path}: the key {key!r} is missing", "it to be given", "see docs/task-file.md")
+    given = "" if isinstance(first["input"], dict) else f" = {first['input']!r}"
+    return TaskError(f"{path}: {key or 'the task'}{given} does not fit", message[:1].lower() + message[1:],
+                     "see docs/task-file.md")  # fmt: skip
+
+
+_TABLES: dict[str, type[Model]] = {
+    "region": Region, "probes": Probes, "build": Build, "run": Run, "needs": Needs, "floor": Floor, "verify": Verify,
+    "regex": RegexTime, "csv": CsvTime, "wall": WallTime, "divide_by": CsvCell, "number": NumberCheck,
+    "require": PatternCheck, "forbid": PatternCheck, "exit_code": ExitCodeCheck, "row": RowCheck,
+    "reference": RowReference, "file": FileCheck,
+}  # fmt: skip
+
+
+def _known_keys(loc: tuple[int | str, ...]) -> list[str]:
+    table = next((_TABLES[part] for part in reversed(loc[:-1]) if isinstance(part, str) and part in _TABLES), Task)
+    return [field.alias or name for name, field in table.model_fields.items() if name != "path"]
+
+
+def _check_paths(task: Task) -> None:
+    root = task.root
+    if not root.is_dir():
+        raise TaskError(f"{task.path}: repo = {task.repo!r} is not a folder ({root})",
+                        "the repository's root, relative to the task file")  # fmt: skip
+    for key, paths in (("workdir", (task.workdir,)), ("siblings", task.siblings), ("hidden", task.hidden)):
+        for path in paths:
+            if not (root / path).exists():
+                raise TaskError(f"{task.path}: {key} names {path!r}, which is not in {root}", "a path that exists",
+                                _nearest(root, path))  # fmt: skip
+    for region in task.region:
+        if not (root / region.file).is_file():
+            raise TaskError(f"{task.path}: region {region.name!r} names the file {region.file!r}, which is not in {root}",
+                            "a file that exists", _nearest(root, region.file))  # fmt: skip
+        if not any(covers(folder, region.file) for folder in (task.workdir, *task.siblings)):
+            raise TaskError(f"{task.path}: region {region.name!r} lies in {region.file!r}, outside workdir and siblings",
+                            "the region inside a folder that the build copies",
+                            f"siblings = [{str(PurePosixPath(region.file).parent)!r}]")  # fmt: skip
+
+
+def covers(folder: str, path: str) -> bool:
+    """Whether the repository path `path` is `folder` or lies below it."""
+    return PurePosixPath(path).is_relative_to(PurePosixPath(folder)) or folder == "."
+
+
+def _nearest(root: Path, path: str) -> str:
+    parent = (root / path).parent
+    while not parent.is_dir():
+        parent = parent.parent
+    near = difflib.get_close_matches(PurePosixPath(path).name, sorted(p.name for p in parent.iterdir()), 3, 0.5)
+    return f"one of {', '.join(near)}" if near else "check the spelling; paths are relative to the repository's root"
