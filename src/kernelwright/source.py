@@ -8,9 +8,10 @@ line range always works, and `unparsed_kernels` names what a plain regular expre
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -65,6 +66,16 @@ class Span:
     last_line: int
     text: str
 
+    def shifted(self, by_bytes: int, by_lines: int) -> Span:
+        """The same text after something before it in its file grew."""
+        return replace(
+            self,
+            start=self.start + by_bytes,
+            end=self.end + by_bytes,
+            first_line=self.first_line + by_lines,
+            last_line=self.last_line + by_lines,
+        )
+
 
 @cache
 def _parser(language: str) -> tree_sitter.Parser:
@@ -97,8 +108,16 @@ def find_functions(data: bytes, language: str) -> list[Function]:
             continue
         outer = _with_header(node)
         head = data[outer.start_byte : body.start_byte]
-        found.append(Function(name, b"__global__" in head, outer.start_byte, outer.end_byte, body.start_byte,
-                              outer.start_point.row + 1))  # fmt: skip
+        found.append(
+            Function(
+                name,
+                b"__global__" in head,
+                outer.start_byte,
+                outer.end_byte,
+                body.start_byte,
+                outer.start_point.row + 1,
+            )
+        )
     return found
 
 
@@ -135,11 +154,14 @@ def region_spans(task: Task, root: Path | None = None) -> dict[str, Span]:
     """
     spans = {region.name: _span(task, region, (root or task.root) / region.file) for region in task.region}
     ordered = sorted(spans.values(), key=lambda span: (span.file, span.start))
-    for left, right in zip(ordered, ordered[1:], strict=False):
+    for left, right in itertools.pairwise(ordered):
         if left.file == right.file and right.start < left.end:
-            raise TaskError(f"{task.path}: the regions {left.region!r} (lines {left.first_line} to {left.last_line}) and "
-                            f"{right.region!r} (lines {right.first_line} to {right.last_line}) of {left.file} overlap",
-                            "regions that share no text", "one region that holds both")  # fmt: skip
+            raise TaskError(
+                f"{task.path}: the regions {left.region!r} (lines {left.first_line} to {left.last_line}) and "
+                f"{right.region!r} (lines {right.first_line} to {right.last_line}) of {left.file} overlap",
+                "regions that share no text",
+                "one region that holds both",
+            )
     return spans
 
 
@@ -170,12 +192,18 @@ def _kernel_span(data: bytes, language: str, name: str, where: str) -> tuple[int
         return found[0].start, found[0].end
     if found:
         lines = ", ".join(str(function.first_line) for function in found)
-        raise TaskError(f"{where}: {name!r} is defined {len(found)} times, at lines {lines}", "a name found once",
-                        "lines = [first, last]")  # fmt: skip
+        raise TaskError(
+            f"{where}: {name!r} is defined {len(found)} times, at lines {lines}",
+            "a name found once",
+            "lines = [first, last]",
+        )
     names = sorted({function.name for function in functions} | set(unparsed_kernels(data, language)))
     near = difflib.get_close_matches(name, names, 5, 0.4) or names[:8]
-    raise TaskError(f"{where}: no function {name!r} was found", "the name of a function defined in that file",
-                    f"one of {', '.join(near)}, or lines = [first, last]" if near else "lines = [first, last]")  # fmt: skip
+    raise TaskError(
+        f"{where}: no function {name!r} was found",
+        "the name of a function defined in that file",
+        f"one of {', '.join(near)}, or lines = [first, last]" if near else "lines = [first, last]",
+    )
 
 
 def _line_span(data: bytes, first: int, last: int, where: str, file: str) -> tuple[int, int]:
@@ -195,12 +223,17 @@ def _marker_span(data: bytes, begin: str, end: str, where: str, file: str) -> tu
     found = [[i for i, line in enumerate(lines) if mark.encode() in line] for mark in (begin, end)]
     for mark, at in zip((begin, end), found, strict=True):
         if len(at) != 1:
-            raise TaskError(f"{where}: the marker {mark!r} stands on {len(at)} lines of {file}", "exactly one line",
-                            "a longer text for the marker")  # fmt: skip
+            raise TaskError(
+                f"{where}: the marker {mark!r} stands on {len(at)} lines of {file}",
+                "exactly one line",
+                "a longer text for the marker",
+            )
     first, last = found[0][0] + 1, found[1][0] - 1
     if first > last:
-        raise TaskError(f"{where}: nothing lies between the markers {begin!r} and {end!r} in {file}",
-                        "the first marker above the second, with lines between them")  # fmt: skip
+        raise TaskError(
+            f"{where}: nothing lies between the markers {begin!r} and {end!r} in {file}",
+            "the first marker above the second, with lines between them",
+        )
     return _line_span(data, first + 1, last + 1, where, file)
 
 
@@ -219,3 +252,18 @@ def splice(data: bytes, replacements: Mapping[Span, str]) -> bytes:
         new = (text.replace("\n", "\r\n") if crlf else text).encode("utf-8", errors="surrogateescape")
         data = data[: span.start] + new + data[span.end :]
     return data
+
+
+def moved(spans: Mapping[str, Span], code: Mapping[str, str]) -> list[Span]:
+    """The regions as they lie in files with the texts of `code` (region name → text) spliced in, in source order."""
+    found: list[Span] = []
+    grown: dict[str, tuple[int, int]] = {}
+    for span in sorted(spans.values(), key=lambda span: (span.file, span.start)):
+        by_bytes, by_lines = grown.get(span.file, (0, 0))
+        text = code.get(span.region, span.text)
+        longer = len(text.encode(errors="surrogateescape")) - (span.end - span.start) if span.region in code else 0
+        taller = text.rstrip("\n").count("\n") - span.text.rstrip("\n").count("\n")
+        here = span.shifted(by_bytes, by_lines)
+        found.append(replace(here, end=here.end + longer, last_line=here.last_line + taller, text=text))
+        grown[span.file] = (by_bytes + longer, by_lines + taller)
+    return found

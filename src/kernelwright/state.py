@@ -21,8 +21,11 @@ def state_home() -> Path:
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InfrastructureError(f"the state folder {home} cannot be made: {error.strerror}", "a writable folder",
-                                  "set KERNELWRIGHT_HOME to one on a local disk") from None  # fmt: skip
+        raise InfrastructureError(
+            f"the state folder {home} cannot be made: {error.strerror}",
+            "a writable folder",
+            "set KERNELWRIGHT_HOME to one on a local disk",
+        ) from None
     return home.resolve()
 
 
@@ -34,8 +37,9 @@ def native(source: Path, compilers: Sequence[str], arguments: Sequence[str] = ()
     """
     compiler = next((found for name in compilers if (found := shutil.which(name))), None)
     if compiler is None:
-        raise InfrastructureError(f"none of {', '.join(compilers)} is installed", "a C/C++ compiler",
-                                  "apt-get install g++")  # fmt: skip
+        raise InfrastructureError(
+            f"none of {', '.join(compilers)} is installed", "a C/C++ compiler", "apt-get install g++"
+        )
     text = source.read_bytes()
     key = hashlib.sha256(b"\0".join([text, compiler.encode(), *(word.encode() for word in arguments)])).hexdigest()[:16]
     folder = state_home() / "native"
@@ -49,8 +53,11 @@ def native(source: Path, compilers: Sequence[str], arguments: Sequence[str] = ()
             [compiler, str(source), "-O2", "-o", str(made), *arguments], capture_output=True, text=True
         )
         if done.returncode != 0:
-            raise InfrastructureError(f"{compiler} cannot build {source.name}: {done.stderr.strip()[-800:]}",
-                                      "a working compiler", "kernelwright doctor")  # fmt: skip
+            raise InfrastructureError(
+                f"{compiler} cannot build {source.name}: {done.stderr.strip()[-800:]}",
+                "a working compiler",
+                "kernelwright doctor",
+            )
         made.chmod(0o755)
         made.replace(target)
     return target

@@ -385,7 +385,9 @@ def load_task(where: str | Path) -> Task:
 
 
 def _first_mistake(path: Path, error: ValidationError) -> TaskError:
-    first = error.errors(include_url=False)[0]
+    mistakes = error.errors(include_url=False)
+    # A misspelt key is both unknown and missing; only the first says what happened.
+    first = next((mistake for mistake in mistakes if mistake["type"] == "extra_forbidden"), mistakes[0])
     tags = {"regex", "csv", "wall", "exit_code", "require", "forbid", "number", "file", "row"}
     where: list[str] = []
     for part in first["loc"]:

@@ -77,6 +77,7 @@ class StopReason(StrEnum):
     ANSWERED = "answered"
     """The policy gave a final answer."""
     CALL_LIMIT = "call_limit"
+    MESSAGE_LIMIT = "message_limit"
     TIME_LIMIT = "time_limit"
     TOKEN_LIMIT = "token_limit"
     COST_LIMIT = "cost_limit"

@@ -50,6 +50,11 @@ class Job:
     gpu: bool = False
     cpus: tuple[int, ...] = ()
     """Cores to pin to; empty for all."""
+    unseen: tuple[Path, ...] = ()
+    """Folders that the job must not see even where a system folder (/usr, /opt) holds them: the user's repository."""
+    terminal: bool = False
+    """Give it a pseudo-terminal (raw) as stdout: the C library then writes each line at once, so that a program that is
+    killed has said all it printed. Off by default, because programs may print differently to a terminal."""
 
 
 class LimitHit(StrEnum):

@@ -1,0 +1,192 @@
+"""The acceptance test: a task is tested before any policy is.
+
+A task that calls an empty kernel correct would train a model to write empty kernels. So texts that must be rejected are
+tried on the task first, and the unmodified code must not be called faster or slower than itself. Each probe passed,
+failed, or was not applicable for a stated reason; none is silently skipped.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from kernelwright.errors import CandidateError
+from kernelwright.execute import Workshop
+from kernelwright.measure import EVALUATE, Measurement
+from kernelwright.outcome import SCHEMA, Comparison, Outcome
+from kernelwright.probes import KINDS, Probe, derive
+from kernelwright.sandbox import Sandbox
+from kernelwright.source import unparsed_kernels
+from kernelwright.task import Region, Task
+from kernelwright.trace import Candidate
+from kernelwright.trial import Baseline, CandidateFailed, Progress, build, compare, open_baseline, try_runs
+
+Status = Literal["passed", "failed", "not_applicable"]
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """What one probe of one region showed."""
+
+    probe: str
+    region: str
+    target: str
+    status: Status
+    outcome: str | None
+    """The outcome that the probe's text got; None where nothing was tried."""
+    reason: str
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """Whether a task is fit for use, and why."""
+
+    task: str
+    reasons: tuple[str, ...]
+    """Why it is refused; empty where it is accepted."""
+    probes: tuple[ProbeResult, ...]
+    measurements: tuple[Measurement, ...]
+    """The unmodified code against itself."""
+    notes: tuple[str, ...]
+
+    @property
+    def accepted(self) -> bool:
+        return not self.reasons
+
+    def to_json(self) -> dict[str, Any]:
+        first = self.measurements[0] if self.measurements else None
+        return {
+            "schema": SCHEMA,
+            "task": self.task,
+            "accepted": self.accepted,
+            "reasons": list(self.reasons),
+            "baseline": {
+                "samples_s": [pair.base.time_s for pair in first.pairs] if first else [],
+                "median_s": first.base_s if first else None,
+                "noise": first.base_noise if first else None,
+                "noise_floor": first.noise_floor if first else None,
+            },
+            "probes": [vars(probe) for probe in self.probes],
+            "notes": list(self.notes),
+        }
+
+
+async def accept(
+    task: Task, sandbox: Sandbox, *, seed: int = 0, keep: bool = False, progress: Progress = lambda _: None
+) -> Acceptance:
+    """Try every probe on a task. Raises TaskError where the unmodified program is not sound by itself."""
+    async with Workshop(task, sandbox, keep) as shop:
+        baseline = await open_baseline(shop, (*task.shown, *task.held_out), progress)
+        probes = [
+            result
+            for region in task.region
+            for kind in KINDS
+            for result in await _probe(baseline, region, kind, progress)
+        ]
+        unchanged, measurements = await _unchanged(baseline, random.Random(seed), progress)
+        probes.append(unchanged)
+        notes = [*shop.notes, *_unparsed(shop)]
+        return Acceptance(task.name, tuple(_refusals(task, probes)), tuple(probes), tuple(measurements), tuple(notes))
+
+
+async def _probe(baseline: Baseline, region: Region, kind: str, progress: Progress) -> list[ProbeResult]:
+    text = baseline.shop.spans[region.name].text
+    given = getattr(region.probes, kind, None)
+    probes = [Probe(kind, "given", given)] if given is not None else derive(kind, text, baseline.task.language)
+    results = []
+    for probe in probes:
+        progress(f"probe {kind}, region {region.name}, {probe.target}")
+        results.append(await _try(baseline, region.name, probe))
+    return results
+
+
+async def _try(baseline: Baseline, region: str, probe: Probe) -> ProbeResult:
+    if probe.text is None:
+        return ProbeResult(probe.kind, region, probe.target, "not_applicable", None, probe.reason)
+    outcome, reason = await outcome_of(baseline, Candidate({region: probe.text}))
+    status: Status = "passed" if outcome is not Outcome.CORRECT else "failed"
+    if probe.kind == "broken":
+        status = "passed" if outcome is Outcome.BUILD_FAILED else "failed"
+    elif outcome is Outcome.BUILD_FAILED:
+        status = "not_applicable"
+        reason = f"its text does not compile here: {reason.strip()[-200:]}"
+    elif outcome is Outcome.CORRECT:
+        reason = "every check passed all the same"
+    return ProbeResult(probe.kind, region, probe.target, status, outcome.value, reason.strip()[:300])
+
+
+async def outcome_of(baseline: Baseline, candidate: Candidate) -> tuple[Outcome, str]:
+    """What checks alone say of a candidate on every shown and held-out run; nothing is screened or timed."""
+    task = baseline.task
+    try:
+        built = await build(baseline, candidate)
+        await try_runs(baseline, built, (*task.shown, *task.held_out), lambda _: None)
+    except CandidateFailed as failure:
+        return failure.outcome, failure.reason
+    except CandidateError as error:
+        return Outcome.REFUSED, str(error)
+    return (Outcome.CORRECT, "") if task.check else (Outcome.UNVERIFIED, "the task has no check")
+
+
+async def _unchanged(
+    baseline: Baseline, rng: random.Random, progress: Progress
+) -> tuple[ProbeResult, list[Measurement]]:
+    """The unmodified code against a second build of itself; failing needs two comparisons that say so."""
+    task = baseline.task
+    built = await build(baseline, Candidate())
+    measurements: list[Measurement] = []
+    for attempt in (1, 2):
+        progress(f"probe unchanged, comparison {attempt}")
+        measurements.append(
+            await compare(
+                baseline, built, task.shown[0], EVALUATE, rng=rng, time_budget_s=task.verify.budget_s, progress=progress
+            )
+        )
+        if measurements[-1].comparison not in (Comparison.FASTER, Comparison.SLOWER):
+            return ProbeResult("unchanged", "all", "all", "passed", "correct", measurements[-1].sentence), measurements
+    said = "; ".join(measurement.sentence for measurement in measurements)
+    return ProbeResult(
+        "unchanged", "all", "all", "failed", "correct", f"called different from itself twice: {said}"
+    ), measurements
+
+
+def _refusals(task: Task, probes: Sequence[ProbeResult]) -> list[str]:
+    """Required: broken, trap and unchanged pass, and null or constant passes, in every region."""
+    reasons = []
+    for region in task.region:
+        mine = [probe for probe in probes if probe.region == region.name]
+        for kind, hint in (("broken", "the region is not what gets compiled"), ("trap", "the region is never run")):
+            bad = [probe for probe in mine if probe.probe == kind and probe.status == "failed"]
+            reasons += [f"region {region.name!r}, probe {kind} ({probe.target}): {hint}" for probe in bad]
+            if all(probe.status == "not_applicable" for probe in mine if probe.probe == kind):
+                reasons.append(f"region {region.name!r}: no probe {kind} could be made; give one in region.probes")
+        shown = [probe for probe in mine if probe.probe in ("null", "constant")]
+        failed = [probe for probe in shown if probe.status == "failed"]
+        caught = {probe.target for probe in shown if probe.status == "passed"}
+        reasons += [
+            f"region {region.name!r}, probe {probe.probe} ({probe.target}) is called correct: the checks do not see "
+            "what the region computes"
+            for probe in failed
+            if probe.target not in caught
+        ]
+        if not caught and not failed:
+            reasons.append(
+                f"region {region.name!r}: neither a null nor a constant probe could be made; give one in region.probes"
+            )
+    reasons += [
+        f"probe unchanged: {probe.reason}"
+        for probe in probes
+        if probe.probe == "unchanged" and probe.status == "failed"
+    ]
+    return reasons
+
+
+def _unparsed(shop: Workshop) -> list[str]:
+    notes = []
+    for file in sorted({span.file for span in shop.spans.values()}):
+        names = unparsed_kernels((shop.pristine / file).read_bytes(), shop.task.language)
+        if names:
+            notes.append(f"{file}: a regular expression sees kernels that the parser does not: {', '.join(names)}")
+    return notes

@@ -1,0 +1,137 @@
+"""Fenced blocks of code in a message, and how they become text for regions.
+
+Small models cannot put code into JSON strings, so code stands in a fenced block before the call. A block may be a whole
+region, or only the functions that change: complete functions replace like-named ones, and the rest of the region stays.
+Whether the result compiles, and whether it may be spliced at all, is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kernelwright.errors import ModelMistake
+from kernelwright.source import Function, find_functions
+
+CODE_TAGS = frozenset({"", "c", "cc", "cpp", "c++", "cxx", "cu", "cuda", "h", "hpp", "hip", "cuh", "code"})
+_FENCE = re.compile(
+    r"^[ \t]*```([^\n`]*)\n(.*?)(?:^[ \t]*```[ \t]*$|(?=<tool_call>)|(?=<function=))", re.DOTALL | re.MULTILINE
+)
+_REGION = re.compile(r"""region\s*[=:]\s*["']?([^"'\s]+)""")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its tag (the first word after the fence), the region that the fence names, and its text."""
+
+    tag: str
+    region: str | None
+    text: str
+
+
+def fenced(text: str) -> list[Block]:
+    """Every closed fenced block of `text`, in order. One that the end of the message cut off is none."""
+    blocks = []
+    for info, body in _FENCE.findall(text):
+        tag = info.split()[0].lower() if info.strip() else ""
+        named = _REGION.search(info)
+        blocks.append(Block(tag, named[1] if named else None, body))
+    return blocks
+
+
+def region_code(text: str, regions: Mapping[str, str], language: str) -> dict[str, str]:
+    """What the fenced blocks of `text` propose for `regions` (name → text): region name → new text, merged.
+
+    A block belongs to the region that its fence names, else to the only region, else to the one region that defines its
+    functions. Later blocks win. Raises ModelMistake where a block names no region there is, or fits several.
+    """
+    proposed: dict[str, str] = {}
+    names = {name.lower(): name for name in regions}
+    for block in fenced(text):
+        if block.region is not None or block.tag in names:
+            name = named_region(block.region or names[block.tag], regions)
+        elif block.tag not in CODE_TAGS or not block.text.strip():
+            continue
+        else:
+            name = _fitting(block.text, regions, language)
+        proposed[name] = merge_functions(regions[name], block.text, language)
+    return proposed
+
+
+def named_region(name: str, regions: Mapping[str, str]) -> str:
+    """`name` where it is a region's. Raises ModelMistake, with the names there are, where it is not."""
+    if name not in regions:
+        raise ModelMistake(
+            f"there is no region {name!r}",
+            f"one of the regions {', '.join(regions)}",
+            "the region's name exactly as it was given",
+        )
+    return name
+
+
+def _fitting(text: str, regions: Mapping[str, str], language: str) -> str:
+    if len(regions) == 1:
+        return next(iter(regions))
+    defined = _names(text, language)
+    fits = [name for name, region in regions.items() if defined & _names(region, language)]
+    if len(fits) == 1:
+        return fits[0]
+    raise ModelMistake(
+        "a fenced block does not say which region it is for",
+        "a fence with the region's name",
+        f"```cpp region={next(iter(regions))}",
+    )
+
+
+def _names(text: str, language: str) -> set[str]:
+    return {function.name for function in find_functions(text.encode(errors="surrogateescape"), language)}
+
+
+def merge_functions(region_text: str, block_text: str, language: str) -> str:
+    """`block_text` as text for the region: as it is, or its functions put in the place of the region's like-named ones.
+
+    It is merged where it defines some of the region's functions and the region holds more than those. What stands before
+    a function in the block (helpers, constants, templates) goes along with it. A block is the whole region where it
+    shares no function with it, defines a name another number of times, or brings other declarations beside all the
+    region's functions.
+    """
+    block = block_text.strip("\n")
+    old, new = (text.encode(errors="surrogateescape") for text in (region_text, block))
+    functions, offered = find_functions(old, language), find_functions(new, language)
+    pairs = _pairs(functions, offered)
+    replaced = [left for left, _ in pairs]
+    if not pairs or not _rest(old, replaced).strip():
+        return block
+    if len(replaced) == len(functions) and _rest(new, offered).strip():
+        return block
+    return _replaced(old, new, pairs).decode(errors="surrogateescape")
+
+
+def _pairs(old: Sequence[Function], new: Sequence[Function]) -> list[tuple[Function, Function]]:
+    """Like-named functions of the region and the block, in the block's order; none where their counts differ."""
+    pairs = []
+    for name in dict.fromkeys(function.name for function in new):
+        left = [function for function in old if function.name == name]
+        right = [function for function in new if function.name == name]
+        if left and len(left) != len(right):
+            return []
+        pairs += zip(left, right, strict=True) if left else []
+    return sorted(pairs, key=lambda pair: pair[1].start)
+
+
+def _rest(data: bytes, functions: Sequence[Function]) -> bytes:
+    """What is left of `data` without `functions`, comments left out too."""
+    at, parts = 0, []
+    for function in sorted(functions, key=lambda function: function.start):
+        parts.append(data[at : function.start])
+        at = max(at, function.end)
+    return re.sub(rb"//[^\n]*|/\*.*?\*/", b"", b"".join([*parts, data[at:]]), flags=re.DOTALL)
+
+
+def _replaced(old: bytes, new: bytes, pairs: Sequence[tuple[Function, Function]]) -> bytes:
+    cuts = [0, *(right.end for _, right in pairs[:-1]), len(new)]
+    texts = {left: new[start:end].strip(b"\n") for (left, _), start, end in zip(pairs, cuts, cuts[1:], strict=False)}
+    for left in sorted(texts, key=lambda function: function.start, reverse=True):
+        old = old[: left.start] + texts[left] + old[left.end :]
+    return old

@@ -1,0 +1,198 @@
+"""Commands that judge: doctor (the machine), check (a task), verify (a candidate), bench (the baseline's times)."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table
+
+from kernelwright import accept as accepting
+from kernelwright import verify as verifying
+from kernelwright.candidates import from_patch, from_revision, read_candidate
+from kernelwright.checks import read_time
+from kernelwright.cli import present
+from kernelwright.cli.options import (
+    console,
+    json_option,
+    print_json,
+    progress_display,
+    run_async,
+    sandbox_for,
+    sandbox_options,
+    stderr,
+)
+from kernelwright.errors import SandboxUnavailable, UsageError
+from kernelwright.execute import Workshop
+from kernelwright.measure import EVALUATE, PROVE, estimate_s, seconds
+from kernelwright.outcome import SCHEMA
+from kernelwright.sandbox import Sandbox
+from kernelwright.sandbox.bubblewrap import BubblewrapSandbox
+from kernelwright.stats import relative_noise
+from kernelwright.task import Task, load_task
+from kernelwright.toolchain import Finding
+from kernelwright.toolchain.doctor import findings
+from kernelwright.trace import Candidate
+from kernelwright.trial import Progress, exclusive, open_baseline
+
+TASK = click.argument("task", type=click.Path(path_type=Path))
+BUDGETS = {"prove": PROVE, "evaluate": EVALUATE}
+
+
+@click.command()
+@json_option
+def doctor(as_json: bool) -> None:
+    """What of this machine works: compilers, GPUs, profilers, the sandbox; and what to do where it does not."""
+    listed = [_sandbox_finding(), *findings()]
+    if as_json:
+        print_json({"schema": SCHEMA, "findings": [vars(finding) for finding in listed]})
+    else:
+        console.print(present.findings_table(listed))
+
+
+def _sandbox_finding() -> Finding:
+    try:
+        found = run_async(BubblewrapSandbox().probe())
+    except SandboxUnavailable as error:
+        return Finding("sandbox", False, error.what, error.try_)
+    return Finding("sandbox", found.works, found.detail, found.advice)
+
+
+@click.command()
+@TASK
+@click.option("--seed", default=0, help="Order of the pairs.", show_default=True)
+@sandbox_options
+@json_option
+def check(task: Path, seed: int, no_sandbox: bool, keep_workspace: bool, as_json: bool) -> None:
+    """Test a TASK (a task file or its folder) before anything is judged by it. Exit code 1: refused."""
+    loaded = load_task(task)
+    sandbox = sandbox_for(no_sandbox)
+    with progress_display() as progress:
+        acceptance = run_async(accepting.accept(loaded, sandbox, seed=seed, keep=keep_workspace, progress=progress))
+    if as_json:
+        print_json(acceptance.to_json())
+    else:
+        present.acceptance(console, acceptance)
+    raise click.exceptions.Exit(0 if acceptance.accepted else 1)
+
+
+@click.command()
+@TASK
+@click.argument("candidate", type=click.Path(path_type=Path), required=False)
+@click.option("--patch", type=click.Path(path_type=Path), help="The candidate as a patch of the repository.")
+@click.option("--rev", help="The candidate as a git revision of the repository.")
+@click.option(
+    "--budget",
+    type=click.Choice(list(BUDGETS)),
+    default="prove",
+    show_default=True,
+    help="prove: until the answer is certain or time is up; evaluate: eight pairs.",
+)
+@click.option(
+    "--time-limit", type=click.FloatRange(min=1), metavar="S", help="Seconds for timing (default: verify.budget_s)."
+)
+@click.option("--seed", default=0, help="Order of the pairs.", show_default=True)
+@sandbox_options
+@json_option
+def verify(
+    task: Path,
+    candidate: Path | None,
+    patch: Path | None,
+    rev: str | None,
+    budget: str,
+    time_limit: float | None,
+    seed: int,
+    no_sandbox: bool,
+    keep_workspace: bool,
+    as_json: bool,
+) -> None:
+    """Judge a CANDIDATE (a JSON file, or --patch, or --rev) of a TASK. Exit code 1: not correct, or slower."""
+    loaded = load_task(task)
+    proposed = _candidate(loaded, candidate, patch, rev)
+    sandbox = sandbox_for(no_sandbox)
+    with progress_display() as progress:
+        verdict = run_async(
+            verifying.verify(
+                loaded,
+                proposed,
+                sandbox,
+                budget=BUDGETS[budget],
+                time_budget_s=time_limit,
+                seed=seed,
+                keep=keep_workspace,
+                progress=_announcing(progress, loaded, time_limit),
+            )
+        )
+    if as_json:
+        print_json(verdict.to_json())
+    else:
+        present.verdict(console, verdict)
+    if keep_workspace and verdict.reproduce:
+        stderr.print(f"by hand: {verdict.reproduce}", soft_wrap=True, markup=False)
+    raise click.exceptions.Exit(0 if verdict.ok else 1)
+
+
+def _candidate(task: Task, file: Path | None, patch: Path | None, rev: str | None) -> Candidate:
+    if sum(given is not None for given in (file, patch, rev)) != 1:
+        raise UsageError("no single candidate is named", "exactly one of CANDIDATE.json, --patch FILE, --rev REV")
+    if file is not None:
+        return read_candidate(task, file)
+    return from_patch(task, patch) if patch is not None else from_revision(task, rev or "")
+
+
+def _announcing(progress: Progress, task: Task, time_limit: float | None) -> Progress:
+    click.echo(f"time budget: {time_limit or task.verify.budget_s:g} s for the timing of each run", err=True)
+    return progress
+
+
+@click.command()
+@TASK
+@click.option(
+    "--runs", "count", default=10, type=click.IntRange(1, 10_000), show_default=True, help="Timed runs of each."
+)
+@sandbox_options
+@json_option
+def bench(task: Path, count: int, no_sandbox: bool, keep_workspace: bool, as_json: bool) -> None:
+    """The unmodified program's times: median, spread and range of each shown run."""
+    loaded = load_task(task)
+    sandbox = sandbox_for(no_sandbox)
+    with progress_display() as progress:
+        times = run_async(_bench(loaded, sandbox, count, keep_workspace, progress))
+    if as_json:
+        print_json({"schema": SCHEMA, "task": loaded.name, "runs": times})
+        return
+    table = Table("run", "median", "spread", "min … max", "process (wall)", "runs", box=None)
+    for name, data in times.items():
+        own, wall = data["time_s"], data["wall_s"]
+        noise = relative_noise(own)
+        table.add_row(
+            name,
+            seconds(statistics.median(own)),
+            f"{noise:.2%}" if noise is not None else "–",
+            f"{seconds(min(own))} … {seconds(max(own))}",
+            seconds(statistics.median(wall)),
+            str(len(own)),
+        )
+    console.print(table)
+    worst = estimate_s(PROVE, statistics.median(next(iter(times.values()))["wall_s"]))
+    console.print(f"a proof takes {worst.best_s:.0f} to {worst.worst_s:.0f} s of runs like the first")
+
+
+async def _bench(task: Task, sandbox: Sandbox, count: int, keep: bool, progress: Progress) -> dict[str, dict[str, Any]]:
+    async with Workshop(task, sandbox, keep) as shop:
+        baseline = await open_baseline(shop, task.shown, progress)
+        times: dict[str, dict[str, Any]] = {}
+        for run in task.shown:
+            async with exclusive(task, progress):
+                results = []
+                for number in range(count):
+                    progress(f"timing {run.name}: run {number + 1} of {count}")
+                    results.append(await shop.run(baseline.built, run))
+            times[run.name] = {
+                "time_s": [read_time(task, result) for result in results],
+                "wall_s": [result.job.wall_s for result in results],
+                "cpu_s": [result.job.cpu_s for result in results],
+            }
+        return times

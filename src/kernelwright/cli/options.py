@@ -1,0 +1,139 @@
+"""Options that several commands share, and the ways in which they open a sandbox, show progress and print JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.status import Status
+
+from kernelwright.sandbox import Sandbox
+from kernelwright.sandbox.backends import open_sandbox
+from kernelwright.trace import Message
+from kernelwright.trial import Progress
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+console = Console(highlight=False)
+stderr = Console(stderr=True, highlight=False)
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+
+
+def sandbox_options(command: F) -> F:
+    """--no-sandbox and --keep-workspace."""
+    keep = click.option("--keep-workspace", is_flag=True, help="Leave the workspaces in place and say where they are.")
+    none = click.option(
+        "--no-sandbox",
+        is_flag=True,
+        help="Run builds and programs without isolation. For code that you trust; it is recorded.",
+    )
+    return keep(none(command))
+
+
+def sandbox_for(no_sandbox: bool) -> Sandbox:
+    """The sandbox to use. Raises SandboxUnavailable, with what to do, where there is none and none was not asked for."""
+    if no_sandbox:
+        stderr.print("[yellow]without a sandbox:[/] builds and programs run with your own rights")
+    return open_sandbox("none" if no_sandbox else "bubblewrap")
+
+
+def run_async(work: Coroutine[Any, Any, T]) -> T:
+    """Run `work` in the main thread (sandboxed children die with the thread that started them). Ctrl-C and SIGTERM
+    cancel it, so that everything is cleaned up, and end the command with 130."""
+
+    async def cancellable() -> T:
+        task = asyncio.ensure_future(work)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        return await task
+
+    try:
+        return asyncio.run(cancellable())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+
+
+@contextmanager
+def progress_display(quiet: bool = False) -> Iterator[Progress]:
+    """What is going on, on stderr: a status line on a terminal, one line for each new stage elsewhere."""
+    if quiet:
+        yield lambda _: None
+    elif stderr.is_terminal:
+        with stderr.status("") as status:
+            yield lambda text: status.update(escape(text))
+    else:
+        last = [""]
+
+        def say(text: str) -> None:
+            stage = text.split(": pair ")[0]
+            if stage != last[0]:
+                last[0] = stage
+                click.echo(stage, err=True)
+
+        yield say
+
+
+class Live:
+    """The progress of an optimisation on stderr: a line for each thing that happened, and on a terminal a status line
+    below them with the stage, the time since the start, and the best so far. A context manager."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._best: float | None = None
+        self._stage = ""
+        self._status: Status | None = None
+
+    def __enter__(self) -> Live:
+        if stderr.is_terminal:
+            self._status = stderr.status("")
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+    def stage(self, text: str) -> None:
+        self._stage = text
+        if self._status is not None:
+            best = f", best so far {self._best:.3f}×" if self._best else ""
+            self._status.update(f"{escape(text)} [dim]({time.monotonic() - self._start:.0f} s{best})[/]")
+
+    def estimate(self, text: str) -> None:
+        stderr.print(escape(text))
+
+    def message(self, attempt: int, message: Message) -> None:
+        """One line for each tool call's result."""
+        if message.role != "tool":
+            return
+        data, said = message.data, ""
+        if "candidate" in data:
+            said = f"{data['candidate']} {data['outcome']}"
+            if data["outcome"] == "correct" and data["speedup"]:
+                said += f" {data['speedup']:.3f}×"
+                self._best = max(self._best or 0.0, data["speedup"])
+        elif message.ok is False:
+            said = message.content.splitlines()[0][:100] if message.content else "failed"
+        stderr.print(
+            f"[dim]{time.monotonic() - self._start:6.1f} s[/]  attempt {attempt + 1}  {message.name}  {escape(said)}"
+        )
+
+
+def print_json(data: dict[str, Any]) -> None:
+    """One object, on one line."""
+    sys.stdout.write(json.dumps(data, ensure_ascii=False, allow_nan=False) + "\n")

@@ -1,0 +1,534 @@
+"""Build and run candidates of one task, in the sandbox, from a pristine copy that nobody else writes.
+
+Tools and the verifier share this code and no state: each opens a `Workshop` of its own. A workshop holds the pristine
+copy, the interposed compilers and a few slots; a slot is one workspace, reused for candidate after candidate and restored
+byte for byte in between, also between the runs of one candidate, so that nothing written by a run helps the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import re
+import shlex
+import shutil
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+
+from kernelwright import interpose, macros
+from kernelwright.checks import RunResult, files_of
+from kernelwright.errors import CandidateError, InfrastructureError, TaskError
+from kernelwright.interpose import Plan, Recorded
+from kernelwright.outcome import Outcome
+from kernelwright.sandbox import Bind, Job, JobResult, LimitHit, Limits, Sandbox
+from kernelwright.sandbox.outputs import read_output
+from kernelwright.source import Span, moved, region_spans, splice, to_lf
+from kernelwright.task import Run, Task
+from kernelwright.toolchain import CompileCommand, Exec, kernel_time
+from kernelwright.toolchain.devices import arch_number, default_arch
+from kernelwright.toolchain.kernel_time import KernelTime
+from kernelwright.trace import Candidate
+from kernelwright.workspace import Snapshot, WorkFolder, copy_repository, populate, restore, snapshot
+
+REPO = "/kw/repo"
+"""Where every build and run sees the repository, so that commands are alike from candidate to candidate."""
+INCLUDE = Path(__file__).with_name("toolchain") / "include"
+"""Our timing headers for stand-alone files."""
+OUTPUT_FILE_LIMIT = 256 * 2**20
+"""The largest output file that is read for a check, in bytes."""
+
+
+@dataclass(frozen=True)
+class BuildFailure:
+    """A candidate that did not become a program: an outcome, not an exception."""
+
+    outcome: Outcome
+    log: str
+
+
+@dataclass
+class Built:
+    """A built program in its slot. `snapshot` is what each run starts from."""
+
+    slot: Slot
+    snapshot: Snapshot
+    log: str
+    commands: tuple[Recorded, ...]
+    artifact: str
+    """SHA-256 of the built program."""
+    build_s: float
+    regions: Mapping[str, str]
+    """The text of each region in this program."""
+
+
+@dataclass
+class Slot:
+    """One workspace folder and what it was last restored to."""
+
+    name: str
+    folder: Path
+    start: Snapshot
+    """The unbuilt repository, signed for this folder."""
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+@dataclass(frozen=True)
+class KernelTiming:
+    """The binds and variables by which CUDA loads our activity recorder into a run, and where its times come out."""
+
+    binds: tuple[Bind, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    folder: Path | None = None
+
+    @staticmethod
+    def into(folder: Path, sandbox: Sandbox) -> KernelTiming:
+        """Raises InfrastructureError where CUPTI is missing."""
+        library, cupti = kernel_time.injection_library(), kernel_time.find_cupti().library.resolve().parent
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        sandbox.own(folder)
+        binds = [Bind(folder, "/kw/kernels", writable=True), Bind(library, "/kw/kernel-time.so")]
+        if not cupti.is_relative_to("/usr") and not cupti.is_relative_to("/opt"):
+            binds.append(Bind(cupti, str(cupti)))
+        env = kernel_time.environment(
+            sandbox.inside(library, "/kw/kernel-time.so"), f"{sandbox.inside(folder, '/kw/kernels')}/times"
+        )
+        return KernelTiming(tuple(binds), env, folder)
+
+    def read(self) -> list[KernelTime] | None:
+        """The kernels of the run, as its process said; None where there is no word."""
+        data = read_output(self.folder, "times", kernel_time.TIMES_FILE_BYTES) if self.folder else None
+        return kernel_time.read(data) if data is not None else None
+
+
+class Workshop:
+    """Everything that builds and runs of one task need; an async context manager."""
+
+    def __init__(self, task: Task, sandbox: Sandbox, keep: bool = False) -> None:
+        self.task = task
+        self.sandbox = sandbox
+        self.arch = task.build.arch or default_arch(task.language)
+        self.notes: list[str] = []
+        self._keep = keep
+        self._slots: dict[str, Slot] = {}
+        self._no_kernel_times = False
+        self._unexpanded: dict[str, bytes] = {}
+        self.plan = Plan()
+
+    async def __aenter__(self) -> Workshop:
+        self._work = WorkFolder()
+        try:
+            if self._keep:
+                self._work.hold()
+            self.folder = self._work.path
+            self.pristine = self.folder / "pristine"
+            self._start = await asyncio.to_thread(copy_repository, self.task, self.pristine)
+            self.spans = region_spans(self.task, self.pristine)
+            self._expand_macros()
+            interpose.install(self.folder / "compilers")
+            self._no_plan = self.folder / "no-plan"
+            self._no_plan.mkdir()
+            self._plan_folder = self._no_plan
+            if self.task.build.configure:
+                await self._configure()
+        except BaseException:
+            self._work.close()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self._work.close)
+
+    def _expand_macros(self) -> None:
+        """Expand the macros that regions name, in the pristine copy. From a file's end to its start, so that the regions
+        still to come lie where they were; those already done move by what is added before them."""
+        for span in sorted(self.spans.values(), key=lambda span: span.start, reverse=True):
+            region = self.task.region_named(span.region)
+            assert region is not None
+            if not region.expand_macros:
+                continue
+            path = self.pristine / span.file
+            before = path.read_bytes()
+            self._unexpanded.setdefault(span.file, before)
+            headers = {name: to_lf((self.pristine / name).read_bytes()) for name in region.expand_macros}
+            expansion = macros.expand(before, headers, span)
+            path.write_bytes(expansion.data)
+            for later in [
+                other for other in self.spans.values() if other.file == span.file and other.start > span.start
+            ]:
+                self.spans[later.region] = later.shifted(
+                    len(expansion.data) - len(before), expansion.data.count(b"\n") - before.count(b"\n")
+                )
+            self.spans[span.region] = expansion.span
+        if self._unexpanded:
+            self._start = snapshot(self.pristine, None, self.pristine)
+
+    async def _prove_expansion(self) -> None:
+        """The preprocessor must give the same tokens for each expanded file as for the user's own."""
+        for file, original in self._unexpanded.items():
+            async with self.analysing(Candidate()) as (commands, exec_, _):
+                command = next((command for command in commands if file in command.depends), None)
+                if command is None:
+                    raise TaskError(
+                        f"{self.task.path}: no compiler command that reads {file} was seen, so the expansion of its "
+                        "macros cannot be proven",
+                        "a build that calls its compiler by name",
+                        "lines = […] without expand_macros",
+                    )
+                argv = macros.preprocess_arguments(command)
+                expanded = await exec_(argv, command.cwd)
+                (self._slot("analysis").folder / file).write_bytes(original)
+                plain = await exec_(argv, command.cwd)
+            if plain.exit_code != 0 or not macros.same_program(plain.stdout, expanded.stdout):
+                raise TaskError(
+                    f"{self.task.path}: expanding the macros of {file} changes the program",
+                    "the same tokens after preprocessing",
+                    "fewer headers in expand_macros",
+                )
+
+    async def _configure(self) -> None:
+        slot = self._slot("baseline")
+        assert self.task.build.configure is not None
+        result, _ = await self._compile(slot, self.task.build.configure, ())
+        if result.exit_code != 0:
+            raise _baseline_broken(self.task, "configure", self.task.build.configure, result)
+        self._start = await asyncio.to_thread(snapshot, slot.folder, slot.start, self.folder / "configured")
+        slot.start = self._start
+
+    async def _run(self, job: Job) -> JobResult:
+        """Everything that is spawned goes through here; the user's repository itself is not even visible inside."""
+        return await self.sandbox.run(replace(job, unseen=(self.task.root, self.task.path.parent)))
+
+    def _slot(self, name: str) -> Slot:
+        if name not in self._slots:
+            folder = self.folder / name
+            self._slots[name] = Slot(name, folder, populate(folder, self._start, self.sandbox.own))
+        return self._slots[name]
+
+    async def build_baseline(self) -> Built:
+        """Build the unmodified code, and make the plan by which candidates' builds reuse its objects.
+
+        Raises TaskError where the user's own code does not build.
+        """
+        slot = self._slot("baseline")
+        built = await self._build(slot, {}, (), depends=True)
+        if isinstance(built, BuildFailure):
+            raise TaskError(
+                f"{self.task.path}: the unmodified code does not build: {_tail(built.log)}",
+                f"{self.task.build.command!r} to build it",
+                "run the command by hand in the repository",
+            )
+        plan = interpose.make_plan(built.commands, [region.file for region in self.task.region], self._start.files())
+        self.plan = plan
+        if not plan.sees_regions:
+            await self._require_compiled()
+            self.notes.append(
+                f"the interposed compilers saw no command that reads {', '.join(plan.unseen)}: every build is a full clean "
+                "one, and compile arguments go where the build command has {flags}"
+            )
+        elif shared := plan.shared_with([region.file for region in self.task.region]):
+            self.notes.append(
+                f"one command compiles a region together with {', '.join(shared)}: a candidate's compile "
+                "arguments reach those files too"
+            )
+        await asyncio.to_thread(self._lay_out_plan, slot, plan)
+        await self._prove_expansion()
+        if self.task.build.flags and "{flags}" not in self.task.build.command and plan.sees_regions:
+            again = await self._build(slot, {}, ())
+            if isinstance(again, BuildFailure):
+                raise TaskError(
+                    f"{self.task.path}: with build.flags the code does not build: {_tail(again.log)}",
+                    "flags that the compiler takes",
+                )
+            return again
+        return built
+
+    async def _require_compiled(self) -> None:
+        """Without sight of the compilers: regions that are no code must not build, else something stale is run."""
+        broken = await self._build(
+            self._slot("candidate"), {name: "@ " + span.text for name, span in self.spans.items()}, ()
+        )
+        if not isinstance(broken, BuildFailure):
+            raise TaskError(
+                f"{self.task.path}: the build succeeds with a syntax error in every region: {', '.join(self.plan.unseen)} is "
+                "not what gets compiled",
+                "a build that compiles the regions' files",
+                "make -B, or a clean target first",
+            )
+
+    def _lay_out_plan(self, slot: Slot, plan: Plan) -> None:
+        objects: dict[str, bytes] = {}
+        for command in plan.reuse:
+            for name, path in interpose.side_outputs(command).items():
+                relative = os.path.relpath(PurePosixPath(command.cwd) / path, self.sandbox.inside(slot.folder, REPO))
+                data = None if relative.startswith("..") else read_output(slot.folder, relative, OUTPUT_FILE_LIMIT)
+                if data is not None:
+                    objects[name] = data
+        self._plan_folder = self.folder / "plan"
+        interpose.write_plan(plan, self._plan_folder, objects)
+
+    async def build(self, candidate: Candidate, slot_name: str = "candidate") -> Built | BuildFailure:
+        """Splice the candidate into a restored slot and build it. Raises CandidateError for a region that the task does
+        not have, or compile arguments that cannot be placed."""
+        unknown = sorted(set(candidate.code) - set(self.spans))
+        if unknown:
+            raise CandidateError(f"the task has no region {unknown[0]!r}", f"one of {', '.join(self.spans)}")
+        if candidate.compile_args and not self.plan.sees_regions and "{flags}" not in self.task.build.command:
+            raise CandidateError(
+                "compile arguments cannot be placed: the build's compilers are not seen, and its command "
+                "has no {flags}",
+                "a build command with {flags}",
+            )
+        return await self._build(self._slot(slot_name), candidate.code, candidate.compile_args)
+
+    def spliced(self, code: Mapping[str, str]) -> dict[str, bytes]:
+        """The whole files that a candidate would give: repository path → bytes. Nothing is written."""
+        files: dict[str, bytes] = {}
+        for file in {span.file for span in self.spans.values()}:
+            here = {span: code[name] for name, span in self.spans.items() if span.file == file and name in code}
+            files[file] = splice((self.pristine / file).read_bytes(), here)
+        return files
+
+    def _splice(self, slot: Slot, code: Mapping[str, str]) -> None:
+        for file, data in self.spliced(code).items():
+            if data != (self.pristine / file).read_bytes():
+                (slot.folder / file).write_bytes(data)
+
+    def read_beside(self, file: str) -> list[bytes]:
+        """The other files of the repository that the translation units with `file` in them read."""
+        others = {path for command in self.plan.append if file in command.depends for path in command.depends} - {file}
+        return [(self.pristine / path).read_bytes() for path in sorted(others) if (self.pristine / path).is_file()]
+
+    async def _build(
+        self, slot: Slot, code: Mapping[str, str], arguments: Sequence[str], depends: bool = False
+    ) -> Built | BuildFailure:
+        slot.start = await asyncio.to_thread(restore, slot.folder, slot.start, self.sandbox.own)
+        self._splice(slot, code)
+        result, commands = await self._compile(slot, self.task.build.command, arguments, depends)
+        log = (result.stdout + result.stderr).decode(errors="replace")
+        if result.limit is LimitHit.TIME:
+            return BuildFailure(Outcome.TIMED_OUT, f"the build passed {self.task.build.timeout_s:g} s\n{log}")
+        if result.exit_code != 0 or result.limit:
+            why = f"the build passed its limit of {result.limit.value}\n" if result.limit else ""
+            return BuildFailure(Outcome.BUILD_FAILED, why + log)
+        changed = sorted({self.spans[name].file for name in code if code[name] != self.spans[name].text})
+        if self.plan_appends and (stale := self.plan.missing(commands, changed)):
+            return BuildFailure(
+                Outcome.BUILD_FAILED, f"the build did not compile {', '.join(stale)} again: it is stale\n{log}"
+            )
+        program = await asyncio.to_thread(read_output, slot.folder, self.task.build.artifact, 2**31)
+        if program is None:
+            return BuildFailure(Outcome.BUILD_FAILED, f"the build ended without {self.task.build.artifact}\n{log}")
+        regions = {name: code.get(name, span.text) for name, span in self.spans.items()}
+        store = self.folder / f"{slot.name}-built"
+        shutil.rmtree(store, ignore_errors=True)
+        made = await asyncio.to_thread(snapshot, slot.folder, slot.start, store)
+        return Built(slot, made, log, commands, hashlib.sha256(program).hexdigest(), result.wall_s, regions)
+
+    async def _compile(
+        self, slot: Slot, command: str, arguments: Sequence[str], depends: bool = False
+    ) -> tuple[JobResult, tuple[Recorded, ...]]:
+        record = self.folder / f"{slot.name}-record"
+        shutil.rmtree(record, ignore_errors=True)
+        record.mkdir()
+        self.sandbox.own(record)
+        plan = self._plan_for(slot, arguments)
+        binds = (
+            Bind(slot.folder, REPO, writable=True),
+            Bind(self.folder / "compilers", "/kw/compilers"),
+            Bind(plan, "/kw/plan"),
+            Bind(record, "/kw/record", writable=True),
+        )
+        inside = {bind.inside: self.sandbox.inside(bind.source, bind.inside) for bind in binds}
+        env = {
+            "PATH": f"{inside['/kw/compilers']}:{tool_path()}",
+            "KW_PLAN": inside["/kw/plan"],
+            "KW_RECORD": inside["/kw/record"],
+            **({"KW_DEPENDS": "1"} if depends else {}),
+        }
+        placed = self.task.build.flags if self.plan_appends else (*self.task.build.flags, *arguments)
+        job = Job(
+            tuple(words(command, self.arch, placed)),
+            self.cwd,
+            binds,
+            env,
+            Limits(
+                self.task.build.timeout_s, self.task.needs.memory_bytes, 4096, 2 * 2**30, self.task.needs.disk_bytes
+            ),
+        )
+        result = await self._run(job)
+        log = read_output(record, "commands", 64 * 2**20) or b""
+        lists = {path.name: read_output(record, path.name, 16 * 2**20) or b"" for path in record.glob("*.deps")}
+        return result, tuple(interpose.read_record(log, lists, inside[REPO]))
+
+    @property
+    def cwd(self) -> str:
+        return str(PurePosixPath(REPO) / self.task.workdir)
+
+    @property
+    def plan_appends(self) -> bool:
+        """Whether the interposed compilers place a candidate's compile arguments (else the build command does)."""
+        return self._plan_folder is not self._no_plan and self.plan.sees_regions
+
+    def _plan_for(self, slot: Slot, arguments: Sequence[str]) -> Path:
+        unplaced = () if "{flags}" in self.task.build.command else self.task.build.flags
+        flags = [*unplaced, *arguments]
+        if not flags or not self.plan_appends:
+            return self._plan_folder
+        folder = self.folder / f"{slot.name}-plan"
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(self._plan_folder, folder, copy_function=os.link)
+        (folder / "flags").write_text("".join(f"{flag}\n" for flag in flags))
+        return folder
+
+    async def run(self, built: Built, run: Run, cpus: Sequence[int] = ()) -> RunResult:
+        """One run of a built program from a fresh process and an untouched workspace; its outputs are collected."""
+        folder = built.slot.folder
+        named = files_of(self.task, run)
+        for file in named:
+            (folder / file).unlink(missing_ok=True)
+        timing = self._kernel_timing(built.slot)
+        job = Job(
+            tuple(words(run.command, self.arch, self.task.build.flags)),
+            self.cwd,
+            (Bind(folder, REPO, writable=True), *timing.binds),
+            {"PATH": tool_path(), **timing.env, **run.env},
+            Limits(run.timeout_s, self.task.needs.memory_bytes, 2048, 2 * 2**30, self.task.needs.disk_bytes),
+            gpu=self.task.needs.gpu or self.task.language != "cpp",
+            cpus=tuple(cpus),
+        )
+        result = await self._run(job)
+        files = {file: read_output(folder, file, OUTPUT_FILE_LIMIT) for file in named}
+        built.snapshot = await asyncio.to_thread(restore, folder, built.snapshot, self.sandbox.own)
+        return RunResult(run.name, result, files, timing.read())
+
+    def _kernel_timing(self, slot: Slot) -> KernelTiming:
+        """What a run needs so that its kernels are timed; nothing, with one note of the reason, where that cannot be."""
+        if self.task.language != "cuda" or self._no_kernel_times:
+            return KernelTiming()
+        try:
+            return KernelTiming.into(self.folder / f"{slot.name}-kernels", self.sandbox)
+        except InfrastructureError as error:
+            self._no_kernel_times = True
+            self.notes.append(f"no kernel times: {error.what}")
+            return KernelTiming()
+
+    @asynccontextmanager
+    async def analysing(self, candidate: Candidate) -> AsyncIterator[tuple[list[CompileCommand], Exec, list[Span]]]:
+        """A workspace with the candidate's text, to replay compile commands in: the commands that read a region, the way
+        to run one, and where the regions lie now. What such a command writes is gone with the next candidate."""
+        slot = self._slot("analysis")
+        async with slot.lock:
+            slot.start = await asyncio.to_thread(restore, slot.folder, slot.start, self.sandbox.own)
+            if any(not set(command.depends) <= self._start.files() for command in self.plan.append):
+                await self._build(slot, candidate.code, candidate.compile_args)
+            else:
+                self._splice(slot, candidate.code)
+            unplaced = () if "{flags}" in self.task.build.command else self.task.build.flags
+            commands = [
+                replace(command.command(), argv=(*command.argv, *unplaced, *candidate.compile_args))
+                for command in self.plan.append
+            ]
+            limits = Limits(self.task.build.timeout_s, self.task.needs.memory_bytes, 4096)
+
+            async def exec_(argv: Sequence[str], cwd: str) -> JobResult:
+                bind = Bind(slot.folder, REPO, writable=True)
+                return await self._run(Job(tuple(argv), cwd, (bind,), {"PATH": tool_path()}, limits))
+
+            yield commands, exec_, moved(self.spans, candidate.code)
+
+    async def compile_file(self, code: str, arguments: Sequence[str]) -> JobResult:
+        """Compile one stand-alone file for this task's language, our timing headers on its include path."""
+        folder = self.folder / "stand-alone"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        name, compiler = {
+            "cuda": ("main.cu", f"nvcc -arch={self.arch}"),
+            "hip": ("main.hip", f"hipcc --offload-arch={self.arch}"),
+            "cpp": ("main.cpp", "g++ -march=native -fopenmp"),
+        }[self.task.language]
+        (folder / name).write_text(code, encoding="utf-8", errors="surrogateescape")
+        self.sandbox.own(folder)
+        binds = (Bind(folder, "/kw/stand-alone", writable=True), Bind(INCLUDE, "/kw/include"))
+        include = self.sandbox.inside(INCLUDE, "/kw/include")
+        argv = (*compiler.split(), "-O2", "-std=c++17", f"-I{include}", name, *arguments, "-o", "program")
+        limits = Limits(self.task.build.timeout_s, self.task.needs.memory_bytes, 4096)
+        return await self._run(Job(argv, "/kw/stand-alone", binds, {"PATH": tool_path()}, limits))
+
+    async def run_file(self) -> JobResult:
+        """Run what `compile_file` made."""
+        bind = Bind(self.folder / "stand-alone", "/kw/stand-alone", writable=True)
+        limits = Limits(max(run.timeout_s for run in self.task.shown), self.task.needs.memory_bytes)
+        return await self.sandbox.run(
+            Job(
+                ("./program",),
+                "/kw/stand-alone",
+                (bind,),
+                {"PATH": tool_path()},
+                limits,
+                gpu=self.task.language != "cpp",
+            )
+        )
+
+    def reproduce(self, built: Built, run: Run, arguments: Sequence[str]) -> str:
+        """The commands that repeat the build and run by hand, for a workspace that was kept."""
+        build = shlex.join(words(self.task.build.command, self.arch, (*self.task.build.flags, *arguments)))
+        env = "".join(f"{name}={shlex.quote(value)} " for name, value in run.env.items())
+        go = f"cd {shlex.quote(str(built.slot.folder / self.task.workdir))}"
+        return f"{go} && {build} && {env}{shlex.join(words(run.command, self.arch, self.task.build.flags))}"
+
+
+def words(command: str, arch: str, flags: Sequence[str]) -> list[str]:
+    """A command's words with its placeholders filled; a bare `{flags}` becomes one word for each flag."""
+    values = {
+        "jobs": str(os.cpu_count() or 1),
+        "arch": arch,
+        "arch_number": arch_number(arch),
+        "flags": " ".join(flags),
+    }
+    filled: list[str] = []
+    for word in shlex.split(command):
+        if word == "{flags}":
+            filled += flags
+        else:
+            filled.append(re.sub(r"\{(jobs|arch|arch_number|flags)\}", lambda m: values[m.group(1)], word))
+    return filled
+
+
+def tool_path() -> str:
+    """PATH inside the sandbox: where this machine has its compilers and build tools."""
+    tools = (*interpose.COMPILERS, "make", "cmake", "ninja")
+    folders = [str(Path(found).parent) for tool in tools if (found := shutil.which(tool))]
+    cuda = ["/usr/local/cuda/bin"] if Path("/usr/local/cuda/bin").is_dir() else []
+    return ":".join(dict.fromkeys([*folders, *cuda, "/usr/local/bin", "/usr/bin", "/bin"]))
+
+
+def failure_of(result: RunResult, timeout_s: float) -> tuple[Outcome, str] | None:
+    """The outcome of a run that did not end by itself, with its reason; None where it did, whatever its exit code."""
+    job = result.job
+    if job.limit is LimitHit.TIME:
+        return Outcome.TIMED_OUT, f"run {result.run!r} passed {timeout_s:g} s"
+    if job.limit is not None:
+        return Outcome.CRASHED, f"run {result.run!r} passed its limit of {job.limit.value}"
+    if job.signal is not None:
+        return Outcome.CRASHED, f"run {result.run!r} was ended by signal {job.signal}; {_tail(result.text, 300)}"
+    return None
+
+
+def _baseline_broken(task: Task, stage: str, command: str, result: JobResult) -> TaskError:
+    log = (result.stdout + result.stderr).decode(errors="replace")
+    return TaskError(
+        f"{task.path}: build.{stage} fails on the unmodified code: {_tail(log)}",
+        f"{command!r} to succeed",
+        "run the command by hand in the repository",
+    )
+
+
+def _tail(log: str, limit: int = 1200) -> str:
+    """The part of a log that says why: from its first error on, else its end."""
+    text = log.strip()
+    first = re.search(r"^.*\b(?:error|Error|fatal)\b", text, re.MULTILINE)
+    return text[first.start() :][:limit] if first else text[-limit:]

@@ -1,0 +1,215 @@
+/* The interposed compiler: stands first on PATH under the names of the real compilers.
+ *
+ * It records every command, asks the real compiler which files the command read (first build only), copies an object
+ * built from the pristine tree where the plan says that nothing the command reads has changed, and appends the
+ * candidate's compile arguments to the commands that the plan names. Everything else it hands on unchanged.
+ *
+ * Environment: KW_PLAN (folder, read-only: `plan`, `flags`, objects), KW_RECORD (folder, writable: `commands`,
+ * dependency lists), KW_DEPENDS=1 to write dependency lists. The plan's keys are made by `key` below and by
+ * `command_key` in interpose.py: both must agree.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *SOURCES[] = {".c", ".cc", ".cpp", ".cxx", ".c++", ".C", ".cu", ".hip", NULL};
+
+static void die(const char *what, const char *name) {
+  fprintf(stderr, "kernelwright: interposed compiler: %s %s: %s\n", what, name, strerror(errno));
+  exit(126);
+}
+
+static uint64_t mix(uint64_t hash, const char *text) { /* FNV-1a, the terminating zero included */
+  do {
+    hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+  } while (*text++);
+  return hash;
+}
+
+static uint64_t key(const char *cwd, char **argv) {
+  uint64_t hash = mix(14695981039346656037u, cwd);
+  for (; *argv; argv++) hash = mix(hash, *argv);
+  return hash;
+}
+
+static int is_source(const char *word) {
+  const char *dot = strrchr(word, '.');
+  if (word[0] == '-' || !dot) return 0;
+  for (const char **suffix = SOURCES; *suffix; suffix++)
+    if (!strcmp(dot, *suffix)) return 1;
+  return 0;
+}
+
+static int same_file(const char *left, const char *right) {
+  struct stat a, b;
+  return !stat(left, &a) && !stat(right, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* Finds the compiler that this one stands before, and takes our folder off PATH, so that what the compiler calls
+ * itself (nvcc calls g++) is not recorded twice. */
+static char *real_compiler(const char *name) {
+  char *path = strdup(getenv("PATH") ? getenv("PATH") : "/usr/bin:/bin");
+  char *rest = calloc(1, strlen(path) + 2), *found = NULL, *save = NULL;
+  for (char *folder = strtok_r(path, ":", &save); folder; folder = strtok_r(NULL, ":", &save)) {
+    char *here;
+    if (asprintf(&here, "%s/%s", folder, name) < 0) die("out of memory for", name);
+    if (same_file(here, "/proc/self/exe")) continue;
+    if (*rest) strcat(rest, ":");
+    strcat(rest, folder);
+    if (!found && !access(here, X_OK)) found = here;
+  }
+  setenv("PATH", rest, 1);
+  return found;
+}
+
+static int wait_for(char *program, char **argv, const char *stdout_to) {
+  pid_t child = fork();
+  if (child < 0) die("cannot fork for", program);
+  if (!child) {
+    if (stdout_to) {
+      int out = open(stdout_to, O_WRONLY | O_CREAT | O_TRUNC, 0644), null = open("/dev/null", O_WRONLY);
+      if (out < 0 || null < 0) _exit(126);
+      dup2(out, 1);
+      dup2(null, 2);
+    }
+    execv(program, argv);
+    _exit(127);
+  }
+  int status;
+  while (waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) die("lost", program);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int copy(const char *from, const char *to) {
+  int in = open(from, O_RDONLY);
+  if (in < 0) return 0;
+  unlink(to); /* never through a link that the tree may hold */
+  int out = open(to, O_WRONLY | O_CREAT | O_EXCL, 0644);
+  if (out < 0) die("cannot write", to);
+  char buffer[1 << 16];
+  for (ssize_t n; (n = read(in, buffer, sizeof buffer)) != 0;)
+    if (n < 0 || write(out, buffer, n) != n) die("cannot copy to", to);
+  close(in);
+  close(out);
+  return 1;
+}
+
+static const char *value_of(char **argv, const char *option) {
+  for (; *argv; argv++)
+    if (!strcmp(*argv, option)) return argv[1];
+  return NULL;
+}
+
+/* What the plan says of this command: 'r' reuse the object, 'a' append the flags, 0 nothing. */
+static char planned(const char *plan, uint64_t wanted) {
+  char path[PATH_MAX], action;
+  snprintf(path, sizeof path, "%s/plan", plan);
+  FILE *file = fopen(path, "r");
+  unsigned long long hash;
+  char result = 0;
+  while (file && !result && fscanf(file, "%llx %c", &hash, &action) == 2)
+    if (hash == wanted) result = action;
+  if (file) fclose(file);
+  return result;
+}
+
+static int reuse(const char *plan, uint64_t hash, char **argv) {
+  char from[PATH_MAX], to[PATH_MAX];
+  const char *output = value_of(argv, "-o"), *depends = value_of(argv, "-MF");
+  if (!output) return 0;
+  snprintf(from, sizeof from, "%s/%016llx.o", plan, (unsigned long long)hash);
+  if (!copy(from, output)) return 0;
+  snprintf(from, sizeof from, "%s/%016llx.d", plan, (unsigned long long)hash);
+  snprintf(to, sizeof to, "%s", depends ? depends : output);
+  char *dot = strrchr(to, '.');
+  if (!depends && dot) strcpy(dot, ".d");
+  copy(from, to);
+  return 1;
+}
+
+static char **with_flags(const char *plan, char **argv, int argc) {
+  char path[PATH_MAX], line[4096];
+  snprintf(path, sizeof path, "%s/flags", plan);
+  FILE *file = fopen(path, "r");
+  if (!file) return argv;
+  char **longer = calloc(argc + 1026, sizeof *longer);
+  memcpy(longer, argv, argc * sizeof *longer);
+  while (fgets(line, sizeof line, file) && argc < 1024) {
+    line[strcspn(line, "\n")] = 0;
+    if (*line) longer[argc++] = strdup(line);
+  }
+  fclose(file);
+  return longer;
+}
+
+/* The same command, asked only which files it reads. */
+static char **depends_command(char **argv, int argc) {
+  static const char *alone[] = {"-c", "-dc", "-S", "-E", "-MD", "-MMD", "-MP", "--compile", "--device-c", NULL};
+  static const char *valued[] = {"-o", "-MF", "-MT", "-MQ", "--output-file", NULL};
+  char **asked = calloc(argc + 2, sizeof *asked);
+  int n = 0;
+  for (int i = 0; i < argc; i++) {
+    int drop = 0;
+    for (const char **option = alone; *option; option++) drop |= !strcmp(argv[i], *option);
+    for (const char **option = valued; *option; option++)
+      if (!strcmp(argv[i], *option)) drop = 2;
+    if (drop == 2) i++;
+    if (!drop) asked[n++] = argv[i];
+  }
+  asked[n] = "-M";
+  return asked;
+}
+
+static void record(const char *folder, int status, char action, const char *program, const char *cwd,
+                   const char *depends, char **argv) {
+  char path[PATH_MAX], *text = NULL;
+  size_t size = 0;
+  FILE *memory = open_memstream(&text, &size);
+  int argc = 0;
+  while (argv[argc]) argc++;
+  fprintf(memory, "%d%c%d%c%c%c%s%c%s%c%s%c", argc, 0, status, 0, action, 0, program, 0, cwd, 0, depends, 0);
+  for (; *argv; argv++) fwrite(*argv, 1, strlen(*argv) + 1, memory);
+  fclose(memory);
+  snprintf(path, sizeof path, "%s/commands", folder);
+  int log = open(path, O_WRONLY | O_CREAT | O_APPEND, 0644); /* one write with O_APPEND: records never mix */
+  if (log < 0 || write(log, text, size) != (ssize_t)size) die("cannot record in", path);
+  close(log);
+}
+
+int main(int argc, char **argv) {
+  const char *plan = getenv("KW_PLAN"), *folder = getenv("KW_RECORD");
+  char cwd[PATH_MAX], depends[PATH_MAX] = "", *program = real_compiler(basename(strdup(argv[0])));
+  if (!program) {
+    fprintf(stderr, "%s: command not found\n", argv[0]);
+    return 127;
+  }
+  if (!folder || !getcwd(cwd, sizeof cwd)) die("no place to record", argv[0]);
+  argv[0] = program;
+  uint64_t hash = key(cwd, argv);
+  char action = plan ? planned(plan, hash) : 0;
+  if (action == 'r' && reuse(plan, hash, argv)) {
+    record(folder, 0, 'r', program, cwd, "", argv);
+    return 0;
+  }
+  char **command = action == 'a' ? with_flags(plan, argv, argc) : argv;
+  int status = wait_for(program, command, NULL), sources = 0;
+  for (char **word = argv + 1; *word; word++) sources += is_source(*word);
+  if (getenv("KW_DEPENDS") && !status && sources) {
+    char to[PATH_MAX];
+    snprintf(depends, sizeof depends, "%016llx.deps", (unsigned long long)hash);
+    snprintf(to, sizeof to, "%s/%s", folder, depends);
+    if (wait_for(program, depends_command(argv, argc), to)) depends[0] = 0;
+  }
+  record(folder, status, action == 'a' ? 'a' : 'c', program, cwd, depends, command);
+  return status;
+}

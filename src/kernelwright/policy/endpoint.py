@@ -1,0 +1,264 @@
+"""A policy behind any OpenAI-compatible server: hosted models, vLLM, llama.cpp, `transformers serve`, and so on.
+
+Servers differ in what they take, so an option that one refuses (native tool calls, a seed, a temperature) is left out
+from then on. Calls that a model wrote as text are read from it, out of its reasoning too. What can pass is retried with
+back-off; all else ends in one line: a server that is down, a model that is not there, a key that is not valid, a
+conversation that does not fit. Limits on tokens and cost are the rollout's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import openai
+
+from kernelwright.calls import parse_calls
+from kernelwright.errors import InfrastructureError, KernelwrightError, UserError
+from kernelwright.policy import ToolSpec
+from kernelwright.policy.wire import (
+    Garbled,
+    Reply,
+    chat_messages,
+    chat_tools,
+    read_completion,
+    read_stream,
+    without_old_results,
+)
+from kernelwright.trace import Message, Usage
+
+CHARS_PER_TOKEN = 3.5
+"""For servers that report no usage; such counts are marked as estimated in the message's data."""
+FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
+LEAST_REPLY_TOKENS = 1024
+"""Where the conversation does not fit, room for the reply is halved down to this before old results are cut."""
+OPTIONS = ("tools", "seed", "temperature", "stream_options", "max_tokens", "max_completion_tokens")
+"""What a request can do without."""
+
+_OVERFLOW = re.compile(
+    r"context.{0,3}(?:length|window|size)|available context|(?:prompt|input|request).{0,30}too (?:long|large)"
+    r"|too many tokens|exceeds?.{0,40}context",
+    re.IGNORECASE,
+)
+_NO_MODEL = re.compile(r"model.{0,80}(?:not found|not exist|unknown|invalid|not available|not a valid)", re.IGNORECASE)
+
+
+class _Overflow(Exception):
+    """The conversation and the room for the reply are longer than the model's context."""
+
+
+@dataclass(frozen=True)
+class Price:
+    """US dollars for a million tokens."""
+
+    prompt_usd: float
+    completion_usd: float
+
+
+@dataclass
+class Endpoint:
+    """A chat model at `base_url`. Raises UserError and InfrastructureError, each with one line."""
+
+    model: str
+    base_url: str
+    api_key: str | None = None
+    """Default: the environment's OPENAI_API_KEY, else "none", which local servers accept."""
+    tools: Literal["auto", "native", "text"] = "auto"
+    """auto: offered natively until the server refuses them; calls in the text are read in any case."""
+    stream: bool = True
+    temperature: float | None = None
+    seed: int | None = None
+    max_reply_tokens: int | None = 4096
+    price: Price | None = None
+    timeout_s: float = 600.0
+    """For the whole answer, or between two pieces of a stream."""
+    retries: int = 5
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    left_out: set[str] = field(default_factory=set)
+    """Request options that the server was found not to take."""
+    _answered: bool = False
+    """Whether the server ever gave an answer: one that is not there at all is not waited for."""
+
+    def __post_init__(self) -> None:
+        if self.tools == "text":
+            self.left_out.add("tools")
+
+    def _client(self) -> openai.AsyncOpenAI:
+        """A client for one message: connections belong to an event loop, and this object may outlive several."""
+        key = self.api_key or os.environ.get("OPENAI_API_KEY") or "none"
+        timeout = openai.Timeout(self.timeout_s, connect=10.0)
+        # Retries are made here, in one place, so that a stream that broke and a garbled answer are treated like a 429.
+        return openai.AsyncOpenAI(api_key=key, base_url=self.base_url, timeout=timeout, max_retries=0)
+
+    @property
+    def name(self) -> str:
+        return f"{self.model} at {self.base_url}"
+
+    async def next(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Message:
+        """The model's next message; its `data` says what was peculiar: finish, reasoning, native, shortened, …"""
+        shown, shortened, room = list(messages), 0, self.max_reply_tokens
+        async with self._client() as client:
+            while True:
+                try:
+                    reply = await self._asked(client, self._request(shown, tools, room))
+                    break
+                except _Overflow as overflow:
+                    if room and room > LEAST_REPLY_TOKENS:
+                        room = max(room // 2, LEAST_REPLY_TOKENS)
+                        continue
+                    shown, cut = without_old_results(shown)
+                    shortened += cut
+                    if not cut:
+                        raise self._too_long(overflow) from None
+        return self._message(reply, shown, f"call_{len(messages)}", shortened)
+
+    def _request(self, messages: Sequence[Message], tools: Sequence[ToolSpec], room: int | None) -> dict[str, Any]:
+        request: dict[str, Any] = {
+            "model": self.model,
+            "messages": chat_messages(messages),
+            "tools": chat_tools(tools) or None,
+            "temperature": self.temperature,
+            "seed": self.seed,
+            "stream_options": {"include_usage": True} if self.stream else None,
+            "max_completion_tokens" if "max_tokens" in self.left_out else "max_tokens": room,
+        }
+        return {key: value for key, value in request.items() if value is not None and key not in self.left_out}
+
+    async def _asked(self, client: openai.AsyncOpenAI, request: dict[str, Any]) -> Reply:
+        """The server's answer, with retries; options that it does not take are left out one by one."""
+        failures = 0
+        while True:
+            try:
+                reply = await self._answer(client, request)
+                self._answered = True
+                return reply
+            except openai.APIStatusError as error:
+                if self._leaves_out(error, request):
+                    continue
+                if not _can_pass(error):
+                    raise await self._refusal(client, error) from None
+                failure: Exception = error
+            except (openai.APIError, json.JSONDecodeError, Garbled) as error:
+                if _OVERFLOW.search(str(error)):
+                    raise _Overflow(_words(error)) from None
+                failure = error
+            absent = isinstance(failure, openai.APIConnectionError) and not self._answered
+            if absent or failures >= self.retries:
+                raise self._given_up(failure, failures + 1) from None
+            failures += 1
+            await self.sleep(_wait_s(failure, failures))
+
+    async def _answer(self, client: openai.AsyncOpenAI, request: dict[str, Any]) -> Reply:
+        if not self.stream:
+            return read_completion(await client.chat.completions.create(**request))
+        stream = await client.chat.completions.create(**request, stream=True)
+        async with stream:
+            return await read_stream(stream)
+
+    def _leaves_out(self, error: openai.APIStatusError, request: dict[str, Any]) -> bool:
+        """Whether `error` complains of an option that a request can do without; it is then left out, now and later."""
+        told = f"{error.message} {error.param or ''}".lower()
+        if error.status_code not in (400, 404, 405, 422, 500, 501) or _OVERFLOW.search(told):
+            return False
+        for option in OPTIONS:
+            word = "tool" if option == "tools" else option
+            if option in request and word in told and not (option == "tools" and self.tools == "native"):
+                self.left_out.add(option)
+                value = request.pop(option)
+                if option == "max_tokens":
+                    request["max_completion_tokens"] = value
+                return True
+        return False
+
+    async def _refusal(self, client: openai.AsyncOpenAI, error: openai.APIStatusError) -> Exception:
+        """What to raise for an answer that asking again cannot change."""
+        words = _words(error)
+        if error.status_code in (401, 403):
+            return UserError(f"{self.base_url} refuses the key: {words}", "a valid key", "set OPENAI_API_KEY")
+        if _OVERFLOW.search(error.message):
+            return _Overflow(words)
+        if error.status_code == 404 or _NO_MODEL.search(error.message):
+            return await self._no_model(client, words)
+        return UserError(f"{self.base_url} refuses the request (HTTP {error.status_code}): {words}",
+                         "a server that takes chat completions")  # fmt: skip
+
+    async def _no_model(self, client: openai.AsyncOpenAI, words: str) -> KernelwrightError:
+        try:
+            models = sorted([model.id async for model in client.models.list()])
+        except (openai.APIError, json.JSONDecodeError, TypeError, AttributeError):
+            return UserError(f"{self.base_url} has no chat completions: {words}", "an OpenAI-compatible server",
+                             "a base URL that ends in /v1")  # fmt: skip
+        return UserError(f"{self.base_url} has no model {self.model!r}: {words}", "a model that the server has",
+                         ", ".join(models[:20]))  # fmt: skip
+
+    def _too_long(self, overflow: _Overflow) -> UserError:
+        return UserError(f"the conversation does not fit the context of {self.model}: {overflow}", "a longer context",
+                         "another model, or a server started with more")  # fmt: skip
+
+    def _given_up(self, failure: Exception, tries: int) -> InfrastructureError:
+        after = f" after {tries} tries" if tries > 1 else ""
+        if isinstance(failure, openai.APITimeoutError):
+            return InfrastructureError(f"{self.base_url} did not answer in time{after}",
+                                       f"an answer within {self.timeout_s:g} s", "whether the server is up")  # fmt: skip
+        if isinstance(failure, openai.APIConnectionError):
+            return InfrastructureError(f"no server answers at {self.base_url}{after}: {_root(failure)}",
+                                       "a running OpenAI-compatible server", "its address with --base-url")  # fmt: skip
+        return InfrastructureError(f"{self.base_url} failed{after}: {_words(failure)}", "a healthy server",
+                                   "again later; what was done so far is kept")  # fmt: skip
+
+    def _message(self, reply: Reply, sent: Sequence[Message], prefix: str, shortened: int) -> Message:
+        usage, estimated = self._usage(reply, sent)
+        notes = {"finish": reply.finish, "reasoning": reply.reasoning, "native": bool(reply.calls),
+                 "shortened": shortened, "usage_estimated": estimated}  # fmt: skip
+        # Servers that split off the reasoning leave a call in the middle of it there, and nothing in the content.
+        written, _ = parse_calls(reply.text if reply.text.strip() else reply.reasoning, prefix)
+        native = [replace(call, id=call.id or f"{prefix}_{n}") for n, call in enumerate(reply.calls, 1)]
+        return Message("assistant", reply.text, tuple(native or written), usage=usage,
+                       data={key: value for key, value in notes.items() if value})  # fmt: skip
+
+    def _usage(self, reply: Reply, sent: Sequence[Message]) -> tuple[Usage, bool]:
+        """The reply's tokens, and whether they are estimated."""
+        prompt, completion = reply.prompt_tokens, reply.completion_tokens
+        estimated = prompt is None or completion is None
+        if prompt is None or completion is None:
+            said = len(reply.text) + len(reply.reasoning) + sum(len(str(call.arguments)) for call in reply.calls)
+            prompt = round(sum(len(message.content) for message in sent) / CHARS_PER_TOKEN)
+            completion = round(said / CHARS_PER_TOKEN)
+        price = self.price
+        cost_usd = (prompt * price.prompt_usd + completion * price.completion_usd) / 1e6 if price else None
+        return Usage(prompt, completion, cost_usd), estimated
+
+
+def _can_pass(error: openai.APIStatusError) -> bool:
+    """Whether asking again may help."""
+    if error.code == "insufficient_quota" or _OVERFLOW.search(error.message):
+        return False
+    return error.status_code in (408, 409, 425, 429) or error.status_code >= 500
+
+
+def _wait_s(failure: Exception, failures: int) -> float:
+    """Seconds until the next try: what the server asks for, else doubling, with jitter."""
+    asked = failure.response.headers.get("retry-after", "") if isinstance(failure, openai.APIStatusError) else ""
+    if re.fullmatch(r"\d+(\.\d+)?", asked):
+        return min(float(asked), LONGEST_WAIT_S)
+    return min(FIRST_WAIT_S * 2.0 ** (failures - 1), LONGEST_WAIT_S) * random.uniform(0.75, 1.0)
+
+
+def _words(error: Exception) -> str:
+    """What a server said, in one short line."""
+    body = getattr(error, "body", None)
+    said = body.get("message") or body.get("detail") if isinstance(body, dict) else None
+    text = said if isinstance(said, str) else str(getattr(error, "message", "") or error or type(error).__name__)
+    return " ".join(text.split())[:300]
+
+
+def _root(error: BaseException) -> str:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return " ".join(str(error).split())[:200]

@@ -1,0 +1,351 @@
+"""A region inside its file's syntax tree: what lies in it, how it is edited, and what a piece of it can change.
+
+An edit is made only wholly inside the region and outside preprocessor directives, and is dropped where the parser
+understands the result less well than it understood the original. What a name is declared as is `names`' work.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from tree_sitter import Node
+
+from kernelwright.source import parse
+
+
+def words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+DIRECTIVES = frozenset({"preproc_def", "preproc_function_def", "preproc_call", "preproc_include", "preproc_arg"})
+LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
+FLOAT_MATH = words(
+    "sqrt cbrt exp exp2 log log2 log10 sin cos tan asin acos atan atan2 sinh cosh tanh pow fabs floor ceil fmin fmax "
+    "fmod fma hypot erf erfc round trunc copysign expm1 log1p rsqrt"
+)
+"""Functions of <cmath> (and CUDA's rsqrt) that read nothing but their arguments; each has a form with the suffix f."""
+PURE_CALLS = (
+    FLOAT_MATH
+    | {f"{name}f" for name in FLOAT_MATH}
+    | {"abs", "min", "max", "__ldg", "__expf", "__logf", "__sinf", "__cosf", "__powf", "__fdividef", "__fsqrt_rn"}
+)
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Bytes `start` to `end` of the file become `text`; an insertion where they are equal."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Site:
+    """A region, `start` to `end`, in the current bytes of its whole file. Line ends are `\\n`."""
+
+    data: bytes
+    start: int
+    end: int
+    language: str
+    flags: tuple[str, ...] = ()
+    """The baseline's compile arguments."""
+
+    @cached_property
+    def root(self) -> Node:
+        return parse(self.data, self.language).root_node
+
+    @property
+    def text(self) -> str:
+        return self.data[self.start : self.end].decode("utf-8", errors="surrogateescape")
+
+    def holds(self, node: Node) -> bool:
+        return self.start <= node.start_byte and node.end_byte <= self.end
+
+    def nodes(self, *types: str) -> Iterator[Node]:
+        """Nodes of these types wholly inside the region, outside directives and functions that do not parse."""
+        for node in _overlapping(self.root, self.start, self.end):
+            if node.type in types and self.holds(node) and not in_directive(node) and not _unparsed(node):
+                yield node
+
+    def functions(self) -> list[Node]:
+        """Definitions of functions that lie wholly in the region and parse without an error."""
+        return [node for node in self.nodes("function_definition") if not node.has_error]
+
+    def edited(self, edits: Iterable[Edit]) -> Site | None:
+        """The site after `edits`, or None where nothing changes or the result parses worse than before.
+
+        Of edits that overlap the one that begins first is made, the longer one where two begin together.
+        """
+        data, end, last = bytearray(), self.end, 0
+        for edit in sorted(edits, key=lambda edit: (edit.start, -edit.end)):
+            if edit.start < max(last, self.start) or edit.end > self.end:
+                continue
+            new = edit.text.encode("utf-8", errors="surrogateescape")
+            data += self.data[last : edit.start] + new
+            end += len(new) - (edit.end - edit.start)
+            last = edit.end
+        data += self.data[last:]
+        made = Site(bytes(data), self.start, end, self.language, self.flags)
+        worse = made.data == self.data or _errors(made.root) > _errors(self.root)
+        return None if worse else made
+
+
+def _overlapping(node: Node, start: int, end: int) -> Iterator[Node]:
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        stack.extend(child for child in reversed(current.children) if child.end_byte > start and child.start_byte < end)
+
+
+def _errors(root: Node) -> int:
+    count, stack = 0, [root]
+    while stack:
+        node = stack.pop()
+        count += node.is_error or node.is_missing
+        if node.has_error:
+            stack.extend(node.children)
+    return count
+
+
+def _unparsed(node: Node) -> bool:
+    function = enclosing(node, "function_definition")
+    return node.has_error if function is None else function.has_error
+
+
+def text_of(node: Node) -> str:
+    return node.text.decode("utf-8", errors="surrogateescape") if node.text is not None else ""
+
+
+def flat(node: Node) -> str:
+    """The text of an expression without white space, to compare two of them."""
+    return re.sub(r"\s+", "", text_of(node))
+
+
+def ancestors(node: Node) -> Iterator[Node]:
+    while node.parent is not None:
+        node = node.parent
+        yield node
+
+
+def enclosing(node: Node, *types: str) -> Node | None:
+    return next((above for above in ancestors(node) if above.type in types), None)
+
+
+def in_directive(node: Node) -> bool:
+    return node.type in DIRECTIVES or any(above.type in DIRECTIVES for above in ancestors(node))
+
+
+def below(node: Node, *types: str) -> Iterator[Node]:
+    """Nodes of these types at or below `node`, in source order; directives and what they hold are left out."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if current.type in types:
+            yield current
+        if current.type not in DIRECTIVES:
+            stack.extend(reversed(current.children))
+
+
+def child(node: Node, name: str) -> Node | None:
+    return node.child_by_field_name(name)
+
+
+def operator(node: Node) -> str:
+    found = child(node, "operator")
+    return text_of(found) if found is not None else ""
+
+
+def strip(node: Node) -> Node:
+    """The expression inside any parentheses."""
+    while node.type == "parenthesized_expression" and node.named_child_count == 1:
+        node = node.named_children[0]
+    return node
+
+
+def root_name(node: Node) -> str | None:
+    """The variable whose memory an lvalue names: `a` of `a[i].x`, `*a`, `a->b`; None where that cannot be said."""
+    node = strip(node)
+    while node.type in ("subscript_expression", "field_expression", "pointer_expression"):
+        argument = child(node, "argument")
+        if argument is None:
+            return None
+        node = strip(argument)
+    if node.type == "binary_expression" and operator(node) in ("+", "-"):
+        left = child(node, "left")
+        return root_name(left) if left is not None else None
+    return text_of(node) if node.type == "identifier" else None
+
+
+def called(call: Node) -> str:
+    """The plain name of the function of a call: `pow` of `std::pow(x, y)`, `f` of `f<T>(x)`; the whole text else."""
+    function = child(call, "function")
+    while function is not None and function.type in ("qualified_identifier", "template_function"):
+        function = child(function, "name")
+    return text_of(function) if function is not None else ""
+
+
+def arguments(call: Node) -> list[Node]:
+    listed = child(call, "arguments")
+    return [node for node in listed.named_children if node.type != "comment"] if listed is not None else []
+
+
+def is_math(call: Node) -> bool:
+    """Whether a call has no effect and its result depends on its arguments alone."""
+    function = child(call, "function")
+    if function is None:
+        return False
+    if function.type == "primitive_type":
+        return True
+    plain = function.type == "identifier" or re.fullmatch(r"(::|std::)\w+", flat(function)) is not None
+    return plain and called(call) in PURE_CALLS
+
+
+_PURE = words(
+    "identifier number_literal parenthesized_expression binary_expression unary_expression subscript_expression "
+    "subscript_argument_list field_expression field_identifier cast_expression type_descriptor primitive_type "
+    "sized_type_specifier type_identifier conditional_expression true false comment"
+)
+
+
+def pure(node: Node) -> bool:
+    """Whether evaluating an expression twice, or earlier, has no effect: no calls but those of <cmath>, no stores."""
+    if node.type == "call_expression":
+        return is_math(node) and all(pure(argument) for argument in arguments(node))
+    return node.type in _PURE and all(pure(part) for part in node.named_children)
+
+
+def identifiers(node: Node) -> set[str]:
+    """Variables that an expression names; the names of the functions it calls are left out."""
+    return {text_of(found) for found in below(node, "identifier") if not _names_function(found)}
+
+
+def _names_function(name: Node) -> bool:
+    above = name.parent
+    if above is not None and above.type in ("qualified_identifier", "template_function"):
+        return True
+    return above is not None and above.type == "call_expression" and child(above, "function") == name
+
+
+def atom(node: Node) -> str:
+    """The text of an expression, in parentheses unless it binds tighter than every operator."""
+    tight = ("identifier", "number_literal", "subscript_expression", "call_expression", "field_expression",
+             "parenthesized_expression")  # fmt: skip
+    return text_of(node) if node.type in tight else f"({text_of(node)})"
+
+
+@dataclass
+class Effects:
+    """What running a piece of code may change."""
+
+    modified: set[str] = field(default_factory=set)
+    """Variables assigned, counted up, declared, or whose address is given away."""
+    stored: set[str] = field(default_factory=set)
+    """Arrays and pointers whose elements are written."""
+    opaque: bool = False
+    """It holds a call, an assembler statement or a store that could change anything."""
+    jumps: set[str] = field(default_factory=set)
+
+    @property
+    def touched(self) -> set[str]:
+        return self.modified | self.stored
+
+
+_JUMPS = {"break_statement": "break", "return_statement": "return", "goto_statement": "goto", "labeled_statement": "goto",
+          "continue_statement": "continue", "co_return_statement": "return", "throw_statement": "return"}  # fmt: skip
+_OPAQUE = frozenset({"gnu_asm_expression", "lambda_expression", "new_expression", "delete_expression", "preproc_if",
+                     "preproc_ifdef", "try_statement", "co_await_expression"})  # fmt: skip
+
+
+def effects(node: Node) -> Effects:
+    """What `node` may change, from its text alone: unknown calls are taken to change everything."""
+    found = Effects()
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        _note(current, found)
+        if current.type not in DIRECTIVES:
+            stack.extend(current.children)
+    return found
+
+
+def _note(node: Node, found: Effects) -> None:
+    if node.type == "assignment_expression":
+        _note_target(child(node, "left"), found)
+    elif node.type == "update_expression":
+        _note_target(child(node, "argument"), found)
+    elif node.type == "pointer_expression" and operator(node) == "&":
+        found.modified |= identifiers(node)
+        found.stored |= identifiers(node)
+    elif node.type == "call_expression" and not is_math(node):
+        found.opaque = True
+    elif node.type in ("init_declarator", "declaration", "for_range_loop", "reference_declarator"):
+        found.modified |= _declared_names(node)
+    elif node.type == "binary_expression" and operator(node) == ">>" and _is_statement(node):
+        found.modified |= identifiers(node)
+    elif node.type in _OPAQUE:
+        found.opaque = True
+    elif node.type in _JUMPS:
+        found.jumps.add(_JUMPS[node.type])
+
+
+def _is_statement(node: Node) -> bool:
+    return node.parent is not None and node.parent.type == "expression_statement"
+
+
+def _note_target(target: Node | None, found: Effects) -> None:
+    name = root_name(target) if target is not None else None
+    if target is None or name is None:
+        found.opaque = True
+    elif strip(target).type == "identifier":
+        found.modified.add(name)
+    else:
+        found.stored.add(name)
+
+
+def _declared_names(node: Node) -> set[str]:
+    names = set()
+    for declarator in node.children_by_field_name("declarator"):
+        inner: Node | None = declarator
+        while inner is not None and inner.type != "identifier":
+            step = child(inner, "declarator")
+            inner = (
+                step if step is not None else next((c for c in inner.named_children if c.type == "identifier"), None)
+            )
+        if inner is not None:
+            names.add(text_of(inner))
+    return names
+
+
+def may_precede(site: Site, statement: Node) -> bool:
+    """Whether something can be put before a statement: it stands in a block, and no pragma speaks of it."""
+    block, above = statement.parent, statement.prev_named_sibling
+    while above is not None and above.type == "comment":
+        above = above.prev_named_sibling
+    in_block = block is not None and block.type == "compound_statement"
+    return in_block and site.holds(statement) and (above is None or above.type not in DIRECTIVES)
+
+
+def insert_before(site: Site, statement: Node, *lines: str) -> Edit:
+    """Lines of their own before a statement, indented as it is."""
+    at = statement.start_byte
+    line_start = site.data.rfind(b"\n", 0, at) + 1
+    lead = site.data[line_start:at].decode("utf-8", errors="surrogateescape")
+    if lead.strip():
+        return Edit(at, at, "\n" + "".join(f"{line}\n" for line in lines))
+    return Edit(at, at, "".join(f"{line}\n{lead}" for line in lines))
+
+
+def fresh(site: Site, stem: str, taken: set[str]) -> str:
+    """A name that occurs nowhere in the file and is not in `taken`, to which it is added."""
+    number = 0
+    while True:
+        name = f"{stem}{number or ''}"
+        if name not in taken and not re.search(rb"\b%s\b" % name.encode(), site.data):
+            taken.add(name)
+            return name
+        number += 1

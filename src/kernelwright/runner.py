@@ -1,0 +1,317 @@
+"""Run policies on tasks and have their answers judged; everything is kept as it happens, so any run can go on later.
+
+`optimize` is one task and some attempts: each attempt is a rollout over tools with a workshop of their own; then the best
+answer goes to the verifier, which starts from its own pristine baseline, and where it is not proven faster the next
+best. What is reported is the verifier's word only. Nothing found is a result too: the original, `same`, 1.0.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import random
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from kernelwright.candidates import patch_of
+from kernelwright.chat import Briefing, RegionText, candidates_of
+from kernelwright.checks import read_time
+from kernelwright.execute import Workshop
+from kernelwright.measure import EVALUATE, PROVE, estimate_s, seconds
+from kernelwright.outcome import SCHEMA, Comparison, Interval, Outcome, Verdict
+from kernelwright.policy import Policy
+from kernelwright.rollout import RolloutLimits, best_of, rollout
+from kernelwright.sandbox import Sandbox
+from kernelwright.source import to_lf
+from kernelwright.store import Run, Store
+from kernelwright.task import ExitCodeCheck, FileCheck, NumberCheck, PatternCheck, RowCheck, Task
+from kernelwright.toolbox import Toolbox
+from kernelwright.toolchain.devices import visible_gpus
+from kernelwright.tools import NAMES, Bench
+from kernelwright.trace import Candidate, Message
+from kernelwright.trial import Baseline, Progress, open_baseline
+from kernelwright.verify import Verifier
+
+BASELINE_RUNS = 5
+"""Runs of the original whose median a policy is told as the baseline time."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How `optimize` was asked to search. None is no limit."""
+
+    policy: str
+    attempts: int = 1
+    max_calls: int = 8
+    time_limit_s: float | None = None
+    max_tokens: int | None = None
+    max_cost_usd: float | None = None
+    seed: int = 0
+    tools: tuple[str, ...] = NAMES
+    settings: dict[str, Any] | None = None
+    """What else made the policy: model, base URL, prices."""
+
+    def limits(self) -> RolloutLimits:
+        return RolloutLimits(
+            max_calls=self.max_calls,
+            time_limit_s=self.time_limit_s,
+            max_tokens=self.max_tokens,
+            max_cost_usd=self.max_cost_usd,
+        )
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """Who is told of a run's progress: what is going on, each message, what it will cost."""
+
+    progress: Progress = lambda _: None
+    on_message: Callable[[int, Message], None] = lambda _attempt, _message: None
+    on_estimate: Callable[[str], None] = lambda _: None
+
+
+async def optimize(
+    task: Task,
+    sandbox: Sandbox,
+    policy: Policy,
+    options: Options,
+    store: Store,
+    run: Run,
+    watcher: Watcher,
+    keep: bool = False,
+) -> dict[str, Any]:
+    """Search, then prove; returns what `--json` prints and keeps it in the store.
+
+    Attempts that already ended in `run` are not made again; one that was cut off goes on from its last message.
+    """
+    done = {attempt.attempt for attempt in store.attempts(run.id)}
+    missing = [attempt for attempt in range(options.attempts) if attempt not in done]
+    if missing:
+        async with Workshop(task, sandbox, keep) as shop:
+            baseline = await open_baseline(shop, task.shown, watcher.progress)
+            base_s, wall_s = await _baseline_time(baseline, watcher.progress)
+            watcher.on_estimate(estimate(task, baseline, options, wall_s, len(missing)))
+            briefing = briefing_of(baseline, base_s, options)
+            for attempt in missing:
+                await _attempt(baseline, briefing, policy, options, store, run, attempt, watcher)
+    result = await _judge(task, sandbox, store, run, watcher, keep)
+    store.save_result(run.id, "optimize", result)
+    store.set_status(run.id, "done")
+    return result
+
+
+async def _attempt(
+    baseline: Baseline,
+    briefing: Briefing,
+    policy: Policy,
+    options: Options,
+    store: Store,
+    run: Run,
+    attempt: int,
+    watcher: Watcher,
+) -> None:
+    so_far = store.messages(run.id, attempt)
+    seed = options.seed + attempt
+    bench = Bench(baseline, random.Random(f"{seed}/{len(so_far)}"), watcher.progress, candidates_of(so_far))
+    regions = {name: span.text for name, span in baseline.shop.spans.items()}
+    toolbox = Toolbox(bench.tools(options.tools), regions, baseline.task.language)
+
+    def keep_message(message: Message) -> None:
+        store.append_message(run.id, attempt, message)
+        watcher.on_message(attempt, message)
+
+    watcher.progress(f"attempt {attempt + 1}: asking {policy.name}")
+    trace = await rollout(
+        briefing, policy, toolbox, options.limits(), seed=seed, messages=so_far, on_message=keep_message
+    )
+    assert trace.stop is not None
+    store.finish_attempt(run.id, attempt, trace.stop, trace.answer)
+
+
+async def _baseline_time(baseline: Baseline, progress: Progress) -> tuple[float, float]:
+    """Median time and wall time in seconds of the first shown run."""
+    task, results = baseline.task, []
+    for number in range(BASELINE_RUNS):
+        progress(f"timing the original: run {number + 1} of {BASELINE_RUNS}")
+        results.append(await baseline.shop.run(baseline.built, task.shown[0]))
+    times = [read_time(task, result) for result in results]
+    return statistics.median(times), statistics.median(result.job.outside_s for result in results)
+
+
+def estimate(task: Task, baseline: Baseline, options: Options, wall_s: float, attempts: int) -> str:
+    """What the search and the proof will take, in words, before either starts."""
+    a_call = baseline.built.build_s + (len(task.shown) + 4) * wall_s
+    proof = estimate_s(PROVE, wall_s)
+    most = min(proof.worst_s, task.verify.budget_s)
+    return (
+        f"the original takes {seconds(wall_s)}; at most {attempts * options.max_calls} benchmark calls of about "
+        f"{a_call:.1f} s, then a proof of {min(proof.best_s, most):.0f} to {most:.0f} s"
+    )
+
+
+def briefing_of(baseline: Baseline, base_s: float, options: Options) -> Briefing:
+    """The paper's five inputs for this task on this machine."""
+    task, shop = baseline.task, baseline.shop
+    regions = {
+        name: RegionText(span.file, span.first_line, span.last_line, span.text) for name, span in shop.spans.items()
+    }
+    files = {file: to_lf((shop.pristine / file).read_bytes()) for file in {span.file for span in shop.spans.values()}}
+    return Briefing(
+        task.name,
+        task.language,
+        platform_of(task, shop.arch),
+        shop.arch,
+        regions,
+        files,
+        base_s,
+        task.build.flags,
+        task.build.tunables,
+        task.forbid_flags,
+        task.min_effect,
+        options.max_calls,
+        checks_in_words(task),
+    )
+
+
+def platform_of(task: Task, arch: str) -> str:
+    """The device in words, as in "NVIDIA H200, sm_90" or a CPU's model with its cores."""
+    if task.language != "cpp":
+        gpus = visible_gpus("amd" if task.language == "hip" else "nvidia")
+        return f"{gpus[0].name}, {arch}" if gpus else f"no GPU here, {arch}"
+    try:
+        with Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as info:
+            model = next(
+                (line.split(":")[1].strip() for line in info if line.startswith("model name")), platform.machine()
+            )
+    except OSError:
+        model = platform.machine()
+    return f"{model}, {os.cpu_count()} cores"
+
+
+def checks_in_words(task: Task) -> str:
+    said = {
+        ExitCodeCheck: "its exit code",
+        PatternCheck: "what it says of itself",
+        NumberCheck: "numbers that it prints",
+        FileCheck: "the files that it writes",
+        RowCheck: "rows of its tables",
+    }
+    return ", ".join(dict.fromkeys(said[type(check)] for check in task.check)) + " must be right, within tolerances."
+
+
+async def _judge(task: Task, sandbox: Sandbox, store: Store, run: Run, watcher: Watcher, keep: bool) -> dict[str, Any]:
+    """The verifier on the best answers, the most promising first, until one is proven faster."""
+    answers = ranked(store, run)
+    started = time.monotonic()
+    if not answers:
+        return result_of(task, store, run, None, original_verdict(task), None)
+    async with Workshop(task, sandbox, keep) as shop:
+        baseline = await open_baseline(shop, (*task.shown, *task.held_out), watcher.progress)
+        verifier = Verifier(baseline, random.Random(run.id), watcher.progress)
+        for attempt, answer in answers:
+            watcher.progress(f"proving the answer of attempt {attempt + 1}")
+            verdict = await verifier(answer, PROVE, task.verify.budget_s)
+            store.save_verdict(run.id, attempt, verdict)
+            if verdict.outcome is Outcome.CORRECT and verdict.comparison is Comparison.FASTER:
+                parts = await _gain_by_part(verifier, answer, verdict)
+                return result_of(task, store, run, attempt, verdict, parts)
+            if time.monotonic() - started > 2 * task.verify.budget_s:
+                break
+        attempt, answer = answers[0]
+        return result_of(task, store, run, attempt, verdict, None)
+
+
+def ranked(store: Store, run: Run) -> list[tuple[int, Candidate]]:
+    """Answers that change something, best benchmark first; equal ones once."""
+    found: list[tuple[float, int, Candidate]] = []
+    for attempt in store.attempts(run.id):
+        answer = attempt.answer
+        if answer is None or answer.is_original:
+            continue
+        if any((answer.code, answer.compile_args) == (other.code, other.compile_args) for _, _, other in found):
+            continue
+        found.append((-_benchmarked(store.messages(run.id, attempt.attempt), answer), attempt.attempt, answer))
+    return [(attempt, answer) for _, attempt, answer in sorted(found, key=lambda item: item[:2])]
+
+
+def _benchmarked(messages: Sequence[Message], answer: Candidate) -> float:
+    known = candidates_of(messages)
+    return max(
+        (
+            message.data.get("speedup") or 0.0
+            for message in messages
+            if (tried := known.get(message.data.get("candidate", "")))
+            and (tried.code, tried.compile_args) == (answer.code, answer.compile_args)
+        ),
+        default=0.0,
+    )
+
+
+async def _gain_by_part(verifier: Verifier, answer: Candidate, verdict: Verdict) -> dict[str, float | None]:
+    """Speedup by flags alone measured, that by code the rest: a patch cannot always carry flags."""
+    assert verdict.speedup is not None
+    if not answer.compile_args or not answer.code:
+        return {
+            "code": verdict.speedup if answer.code else 1.0,
+            "flags": verdict.speedup if answer.compile_args else 1.0,
+        }
+    flags = await verifier(replace(answer, code={}), EVALUATE, verifier.baseline.task.verify.budget_s)
+    if flags.speedup is None:
+        return {"code": None, "flags": None}
+    return {"code": verdict.speedup / flags.speedup, "flags": flags.speedup}
+
+
+def original_verdict(task: Task) -> Verdict:
+    """Nothing was found: the original comes back, which is as fast as itself."""
+    return Verdict(
+        task.name,
+        Outcome.CORRECT,
+        "nothing faster was found; this is the original",
+        Comparison.SAME,
+        1.0,
+        Interval(1.0, 1.0),
+    )
+
+
+def result_of(
+    task: Task, store: Store, run: Run, attempt: int | None, verdict: Verdict, parts: dict[str, float | None] | None
+) -> dict[str, Any]:
+    """What `optimize --json` prints: the verdict's keys, and the run's (TASK.md, Output)."""
+    answers = {each.attempt: each.answer for each in store.attempts(run.id)}
+    answer = answers.get(attempt) if attempt is not None else None
+    faster = verdict.outcome is Outcome.CORRECT and verdict.comparison is Comparison.FASTER and answer is not None
+    attempts = [
+        {
+            "attempt": each.attempt,
+            "stop": each.stop.value,
+            "original": each.answer is None or each.answer.is_original,
+            "best": best_of(store.messages(run.id, each.attempt)),
+        }
+        for each in store.attempts(run.id)
+    ]
+    return {
+        **verdict.to_json(),
+        "schema": SCHEMA,
+        "run": run.id,
+        "attempts": attempts,
+        "candidate": answer.to_json() if answer is not None else None,
+        "patch": (patch_of(task, answer) or None) if faster and answer is not None else None,
+        "gain": parts or {"code": None, "flags": None},
+        "flags_hint": flags_hint(task, answer) if faster and answer is not None else None,
+        "options": run.options,
+    }
+
+
+def flags_hint(task: Task, answer: Candidate) -> str | None:
+    """How to set compile arguments that a patch cannot carry."""
+    if not answer.compile_args:
+        return None
+    sources = ", ".join(sorted({region.file for region in task.region}))
+    return f"compile {sources} with {' '.join((*task.build.flags, *answer.compile_args))}"
+
+
+def options_json(options: Options) -> dict[str, Any]:
+    return asdict(options)

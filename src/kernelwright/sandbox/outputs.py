@@ -1,0 +1,45 @@
+"""Read what a job left behind, as if it had been left by an enemy: a name in a workspace may be a link to anything."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path, PurePosixPath
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+def read_output(folder: Path, relative: str, limit_bytes: int) -> bytes | None:
+    """The content of `folder/relative`, or None where that is not a regular file of at most `limit_bytes`.
+
+    No component below `folder` may be a symbolic link, and opening never waits (a FIFO, a device).
+    """
+    parts = PurePosixPath(relative).parts
+    if not parts or ".." in parts or relative.startswith("/"):
+        return None
+    try:
+        fd = _open(folder, parts)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > limit_bytes:
+            return None
+        with os.fdopen(fd, "rb", closefd=False) as file:
+            data = file.read(limit_bytes + 1)
+    finally:
+        os.close(fd)
+    return data if len(data) <= limit_bytes else None
+
+
+def _open(folder: Path, parts: tuple[str, ...]) -> int:
+    here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in parts[:-1]:
+            below = os.open(part, _FOLDER, dir_fd=here)
+            os.close(here)
+            here = below
+        return os.open(parts[-1], _FILE, dir_fd=here)
+    finally:
+        os.close(here)

@@ -1,0 +1,103 @@
+"""What a candidate's structure may not do, decided on its text before anything is built.
+
+Screening is the first of several walls, and the only one that can say *why* in one sentence. It knows nothing of runs:
+what only a run can show (a result that is right by luck, work moved elsewhere, undefined behaviour) is for the verifier.
+Each rule is a function in one of the modules below and each list is in `names`; `_RULES` is the order in which a
+candidate meets them. Files around the region are read where they are given, because a harness lies in headers too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from kernelwright.screen import buffers, calls, definitions, lifetime, shape
+from kernelwright.screen.context import Change, Finding, change
+from kernelwright.screen.text import Code
+from kernelwright.source import Span, splice, to_lf
+
+MAX_TEXT = 400_000
+"""Characters of a region's new text; a longer one is refused unread."""
+
+_RULES: tuple[Callable[[Change], Iterator[Finding]], ...] = (
+    shape.spelled_plainly,
+    shape.balanced,
+    shape.directives_from_the_lists,
+    shape.conditions_whole,
+    calls.refused_names,
+    calls.macros_of_the_outside,
+    calls.assembly,
+    calls.attributes,
+    shape.readable,
+    lifetime.statics_are_seen,
+    lifetime.storage_ends_with_the_call,
+    lifetime.nothing_mutable_in_constants,
+    definitions.keeps_what_is_used_outside,
+    definitions.takes_no_name_of_the_outside,
+    definitions.defines_the_functions_it_declares,
+    definitions.links_nothing_in,
+    calls.device_calls,
+    calls.waits_as_the_original_does,
+    calls.launches_in_the_same_stream,
+    calls.touches_only_what_the_original_touches,
+    calls.calls_helpers_only,
+    calls.addresses_are_not_written_as_numbers,
+    shape.jumps_stay_inside,
+    buffers.reads_no_write_only_buffer,
+)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a candidate is refused; as text, one sentence."""
+
+    region: str
+    line: int
+    """1-based line of the region's new text."""
+    what: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"region {self.region!r}, line {self.line}: {self.what}; {self.advice}"
+
+
+def screen(
+    language: str,
+    original_file: bytes,
+    candidate_file: bytes,
+    regions: Sequence[tuple[Span, str]],
+    others: Iterable[bytes] = (),
+) -> Refusal | None:
+    """The first reason to refuse a candidate's texts for regions of one file, or None.
+
+    The files are whole and as they lie on disk, before and after; `regions` gives the new text of each region in them.
+    `others` are further files of the repository that the region's translation units read (headers, mostly): what is
+    declared there belongs to the harness as much as what stands in the file itself.
+    """
+    ordered = sorted(regions, key=lambda pair: pair[0].start)
+    if splice(original_file, dict(ordered)) != candidate_file:
+        return Refusal(ordered[0][0].region if ordered else "", 1, "the file differs outside its regions",
+                       "change the regions' text only")  # fmt: skip
+    around = [Code(to_lf(data), language) for data in others]
+    for index, (span, text) in enumerate(ordered):
+        new = text.replace("\r\n", "\n")
+        if new == span.text:
+            continue
+        if len(new) > MAX_TEXT:
+            return Refusal(span.region, 1, f"its text has {len(new)} characters", f"stay below {MAX_TEXT}")
+        before = _pieces(original_file, 0, ordered[:index], span.start)
+        after = _pieces(original_file, span.end, ordered[index + 1 :], len(original_file))
+        subject = change(language, span.region, before, span.text, after, new, around)
+        found = next((finding for rule in _RULES for finding in rule(subject)), None)
+        if found is not None:
+            return Refusal(span.region, subject.new.line(found.at), found.what, found.advice)
+    return None
+
+
+def _pieces(data: bytes, start: int, regions: Sequence[tuple[Span, str]], end: int) -> str:
+    """The text from `start` to `end` with the regions in between replaced."""
+    pieces = []
+    for span, text in regions:
+        pieces += [to_lf(data[start : span.start]), text.replace("\r\n", "\n")]
+        start = span.end
+    return "".join([*pieces, to_lf(data[start:end])])

@@ -1,0 +1,331 @@
+"""The rule about buffers: what the original region only writes, a candidate does not read.
+
+A kernel that reads its own old output can skip the work when the result is there already. Reading back what the same
+call has stored is honest and passes: behind a store with the same index, or an update (`c[i] += …`) behind any store,
+where that store stands under no condition that does not hold for the read too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import tree_sitter
+
+from kernelwright.screen.context import Change, Finding
+from kernelwright.screen.scope import Names, declarator_names, text
+from kernelwright.source import function_name, walk
+
+_READERS = re.compile(
+    r"(?!.*(?:store|__st|_st_))(?:.*(?:load|ldg|ldc|lds|ldlu|gather|atomic|fetch|exchange|compare|reduce|accumulate|equal"
+    r"|inner_product|count|find|max_element|min_element).*|dot|memcmp)",
+    re.IGNORECASE,
+)
+_READ_ARGUMENTS = {"memcpy": (1,), "memmove": (1,), "__builtin_memcpy": (1,), "copy": (0, 1), "copy_n": (0,), "transform": (0, 1)}  # fmt: skip
+_FILLS = re.compile(r"(?:__builtin_)?memset|(?:cuda|hip)Memset(?:Async)?|fill(?:_n)?")
+_POINTER_CASTS = re.compile(r"(?:reinterpret|static|const)_cast|(?:__builtin_)?assume_aligned|__cvta_\w+")
+_CONDITIONS = {
+    "if_statement", "switch_statement", "conditional_expression", "while_statement", "lambda_expression",
+    "function_definition",
+}  # fmt: skip
+Key = tuple[str, str | int]
+"""A buffer: a function's name and the parameter's position, or an empty name and a variable of the surroundings."""
+
+
+@dataclass
+class Access:
+    """How a text uses one buffer; the texts are indices, spaces left out."""
+
+    stores: list[tuple[tree_sitter.Node, str]] = field(default_factory=list)
+    reads: list[tuple[tree_sitter.Node, str]] = field(default_factory=list)
+    updates: list[tree_sitter.Node] = field(default_factory=list)
+    fills: list[tree_sitter.Node] = field(default_factory=list)
+    unclear: list[tree_sitter.Node] = field(default_factory=list)
+
+    @property
+    def only_written(self) -> bool:
+        return bool(self.stores) and not (self.reads or self.updates or self.unclear)
+
+    def uncovered(self) -> Iterator[tree_sitter.Node]:
+        """Reads that could see what the buffer held before this call."""
+        stores = [(node, "") for node in self.fills] + self.stores
+        for node, index in self.reads:
+            if not any(_covers(store, node) and (stored == index or store in self.fills) for store, stored in stores):
+                yield node
+        for node in self.updates:
+            if not any(_covers(store, node) for store, _ in stores):
+                yield node
+
+
+def reads_no_write_only_buffer(change: Change) -> Iterator[Finding]:
+    """Buffers that the original only stores to are only stored to, or read back behind a store of the same call."""
+    helpers = change.outside.helpers
+    old = _Accesses(change.old.root, change.old_names, helpers).found
+    new = _Accesses(change.new.root, change.new_names, helpers).found
+    for key, access in old.items():
+        if access.only_written and key in new:
+            for node in new[key].uncovered():
+                yield Finding(change.new.offset(node), f"it reads {text(node)!r}, which the original region only writes",
+                              "keep sums in local variables and store them at the end")  # fmt: skip
+
+
+def _covers(store: tree_sitter.Node, read: tree_sitter.Node) -> bool:
+    around = {node.id for node in _ancestors(read) if node.type in _CONDITIONS}
+    return store.start_byte < read.start_byte and all(
+        node.id in around for node in _ancestors(store) if node.type in _CONDITIONS
+    )
+
+
+def _ancestors(node: tree_sitter.Node) -> Iterator[tree_sitter.Node]:
+    parent = node.parent
+    while parent is not None:
+        yield parent
+        parent = parent.parent
+
+
+class _Accesses:
+    """Follows every pointer that enters a text, by parameter or by free name, through aliases and helpers of the text."""
+
+    def __init__(
+        self, root: tree_sitter.Node, names: Names, helpers: Mapping[str, Sequence[tree_sitter.Node]]
+    ) -> None:
+        self.names = names
+        self.free = {node.id for node in names.free}
+        self.functions: dict[str, list[tree_sitter.Node]] = defaultdict(list)
+        for node in walk(root):
+            if node.type == "function_definition" and (name := function_name(node)):
+                self.functions[name].append(node)
+        self.outside = helpers
+        self.pointers: dict[tuple[int, str], set[Key]] = defaultdict(set)
+        """Local pointers by declaration and name: the buffers that each may point into."""
+        self.references: dict[tuple[int, str], set[Key]] = defaultdict(set)
+        """Local references to elements, likewise."""
+        self.found: dict[Key, Access] = defaultdict(Access)
+        self._enter_functions()
+        self._follow_all(root)
+        for node in walk(root):
+            if node.type == "identifier":
+                self._classify(node)
+
+    def _enter_functions(self) -> None:
+        for name, definitions in self.functions.items():
+            for definition in definitions:
+                for index, parameter in enumerate(_parameters(definition)):
+                    for declared in _pointer_names(parameter):
+                        self.pointers[parameter.id, declared].add((name, index))
+
+    def _follow_all(self, root: tree_sitter.Node) -> None:
+        """Until nothing new is found: an alias of an alias needs a second look."""
+        known = -1
+        while known < (known := sum(map(len, [*self.pointers.values(), *self.references.values()]))):
+            for node in walk(root):
+                if node.type in ("init_declarator", "assignment_expression"):
+                    self._follow_alias(node)
+                elif node.type == "call_expression":
+                    self._follow_call(node)
+
+    def _follow_alias(self, node: tree_sitter.Node) -> None:
+        left = node.child_by_field_name("declarator") or node.child_by_field_name("left")
+        right = node.child_by_field_name("value") or node.child_by_field_name("right")
+        if left is None or right is None:
+            return
+        if left.type == "reference_declarator" and node.parent is not None:
+            element = right.child_by_field_name("argument") if right.type == "subscript_expression" else None
+            for name in declarator_names(left) if element is not None else ():
+                self.references[node.parent.id, text(name)] |= self.buffers(element)
+        for name, declaration in self._assigned(node, left):
+            self.pointers[declaration.id, name] |= self.buffers(right)
+
+    def _assigned(self, node: tree_sitter.Node, left: tree_sitter.Node) -> Iterator[tuple[str, tree_sitter.Node]]:
+        if node.type == "assignment_expression":
+            declared = self.names.local.get(left.id) if left.type == "identifier" else None
+            if declared is not None:
+                yield text(left), declared
+        elif node.parent is not None and (
+            left.type == "pointer_declarator" or "auto" in text(node.parent.child_by_field_name("type"))
+        ):
+            yield from ((text(name), node.parent) for name in declarator_names(left))
+
+    def _follow_call(self, node: tree_sitter.Node) -> None:
+        arguments = node.child_by_field_name("arguments")
+        for helper in self.functions.get(_callee(node), ()):
+            for parameter, argument in zip(
+                _parameters(helper), arguments.named_children if arguments else (), strict=False
+            ):
+                for name in _pointer_names(parameter):
+                    self.pointers[parameter.id, name] |= self.buffers(argument)
+
+    def buffers(self, node: tree_sitter.Node | None) -> set[Key]:
+        """The buffers that an address expression may point into, as in `(float4*)(p + i)`, `&p[i]`, `c ? p : q`."""
+        if node is None:
+            return set()
+        if node.type == "identifier":
+            declared = self.names.local.get(node.id)
+            if declared is not None:
+                return self.pointers.get((declared.id, text(node)), set())
+            callee = node.parent is not None and node.parent.child_by_field_name("function") == node
+            return {("", text(node))} if node.id in self.free and not callee else set()
+        if node.type == "conditional_expression":
+            return self.buffers(node.child_by_field_name("consequence")) | self.buffers(
+                node.child_by_field_name("alternative")
+            )
+        return self.buffers(_step_to_base(node))
+
+    def _classify(self, node: tree_sitter.Node) -> None:
+        declared = self.names.local.get(node.id)
+        element = self.references.get((declared.id, text(node)), set()) if declared is not None else set()
+        for key in element:
+            if node.parent is not None and node.parent.type != "reference_declarator":
+                self._classify_element(node, node, "&", self.found[key])
+        for key in self.buffers(node) if not element else ():
+            place, index = _element(node)
+            if place is not None:
+                self._classify_element(node, place, index, self.found[key])
+            else:
+                self._classify_pointer(node, self.found[key])
+
+    def _classify_element(self, node: tree_sitter.Node, place: tree_sitter.Node, index: str, access: Access) -> None:
+        parent = place.parent
+        while parent is not None and parent.type in ("field_expression", "parenthesized_expression"):
+            place, parent = parent, parent.parent
+        kind = parent.type if parent is not None else ""
+        if kind == "assignment_expression" and parent is not None and parent.child_by_field_name("left") == place:
+            plain = text(parent.child_by_field_name("operator")) == "="
+            access.stores.append((node, index)) if plain else access.updates.append(node)
+        elif kind == "update_expression":
+            access.updates.append(node)
+        elif kind == "pointer_expression" and text(parent).startswith("&"):
+            self._classify_pointer(parent or node, access)
+        elif kind == "init_declarator" and parent is not None and parent.child_by_field_name("declarator") is not None and (
+            parent.child_by_field_name("declarator") or node).type == "reference_declarator":  # fmt: skip
+            return
+        elif kind == "argument_list" and self._taken_by_reference(place):
+            access.unclear.append(node)
+        else:
+            access.reads.append((node, index))
+
+    def _taken_by_reference(self, argument: tree_sitter.Node) -> bool:
+        """Whether a helper takes this argument as `T&`, to write to it."""
+        call = argument.parent.parent if argument.parent is not None else None
+        if call is None or argument.parent is None:
+            return False
+        position = [child.id for child in argument.parent.named_children].index(argument.id)
+        for helper in (*self.functions.get(_callee(call), ()), *self.outside.get(_callee(call), ())):
+            parameters = _parameters(helper)
+            declarator = parameters[position].child_by_field_name("declarator") if position < len(parameters) else None
+            if declarator is not None and declarator.type == "reference_declarator":
+                return not any(text(child) == "const" for child in parameters[position].children)
+        return False
+
+    def _classify_pointer(self, node: tree_sitter.Node, access: Access) -> None:
+        """A use of the pointer itself: an argument, an alias that is followed, or something that cannot be."""
+        outer = _call_around(node)
+        if outer is None:
+            parent = node.parent
+            while parent is not None and _keeps_pointer(parent):
+                parent = parent.parent
+            followed = ("init_declarator", "assignment_expression", "update_expression")
+            if parent is not None and not parent.type.endswith("declarator") and parent.type not in followed:
+                if not parent.type.endswith("declaration"):
+                    access.unclear.append(node)
+            return
+        call, name, position = outer
+        if name in self.functions:
+            return
+        if name == "asm" or name in self.outside:
+            access.unclear.append(node)
+        elif _FILLS.fullmatch(name) and position == 0:
+            access.fills.append(call)
+        elif _READERS.fullmatch(name) or position in _READ_ARGUMENTS.get(name, ()):
+            access.reads.append((node, ""))
+        elif name in _READ_ARGUMENTS:
+            access.fills.append(call)
+
+
+def _parameters(definition: tree_sitter.Node) -> list[tree_sitter.Node]:
+    found = next((node for node in walk(definition) if node.type == "parameter_list"), None)
+    return [child for child in found.named_children if child.type.endswith("declaration")] if found is not None else []
+
+
+def _pointer_names(parameter: tree_sitter.Node) -> list[str]:
+    """The names of a parameter that is a pointer or an array."""
+    declarator = parameter.child_by_field_name("declarator")
+    if declarator is None or not {"pointer_declarator", "array_declarator"} & {n.type for n in walk(declarator)}:
+        return []
+    return [text(name) for name in declarator_names(declarator)]
+
+
+def _callee(call: tree_sitter.Node) -> str:
+    function = text(call.child_by_field_name("function"))
+    return re.split(r"::|\.|->", re.sub(r"<.*", "", function, flags=re.DOTALL))[-1].strip()
+
+
+def _step_to_base(node: tree_sitter.Node) -> tree_sitter.Node | None:
+    """One step from an address expression towards the name that it starts from."""
+    if node.type == "parenthesized_expression":
+        return node.named_children[0] if node.named_children else None
+    if node.type == "cast_expression":
+        return node.child_by_field_name("value")
+    if node.type == "binary_expression" and text(node.child_by_field_name("operator")) in ("+", "-"):
+        return node.child_by_field_name("left")
+    if node.type == "pointer_expression" and text(node).startswith("&"):
+        inner = node.child_by_field_name("argument")
+        return inner.child_by_field_name("argument") if inner is not None and inner.type == "subscript_expression" else None
+    if node.type == "call_expression" and _POINTER_CASTS.fullmatch(_callee(node)):
+        arguments = node.child_by_field_name("arguments")
+        return arguments.named_children[0] if arguments is not None and arguments.named_children else None
+    return None
+
+
+def _keeps_pointer(node: tree_sitter.Node) -> bool:
+    """Whether an expression around a pointer is still that pointer, moved or with another type."""
+    if node.type == "call_expression":
+        return bool(_POINTER_CASTS.fullmatch(_callee(node)))
+    if node.type == "pointer_expression":
+        return text(node).startswith("&")
+    return node.type in (
+        "parenthesized_expression", "cast_expression", "binary_expression", "argument_list", "subscript_expression",
+        "conditional_expression",
+    )  # fmt: skip
+
+
+def _element(node: tree_sitter.Node) -> tuple[tree_sitter.Node | None, str]:
+    """The element expression around a pointer's name (`p[i]`, `*(p + i)`, `p->x`), with its index as text."""
+    current = node
+    while current.parent is not None:
+        parent = current.parent
+        if parent.type == "subscript_expression" and parent.child_by_field_name("argument") == current:
+            return _whole_element(parent), "".join(text(parent)[len(text(current)) :].split())
+        if parent.type == "pointer_expression" and text(parent).startswith("*"):
+            return _whole_element(parent), "".join(text(current).split())
+        if parent.type == "field_expression" and "->" in text(parent)[len(text(current)) :][:3]:
+            return parent, ""
+        if not _keeps_pointer(parent) or parent.type in ("pointer_expression", "subscript_expression"):
+            return None, ""
+        if parent.type == "binary_expression" and _step_to_base(parent) != current:
+            return None, ""
+        current = parent
+    return None, ""
+
+
+def _whole_element(node: tree_sitter.Node) -> tree_sitter.Node:
+    """`p[i]` of `p[i][j]`: an array of arrays has its elements at the end."""
+    while (parent := node.parent) is not None and (
+        parent.type == "subscript_expression" and parent.child_by_field_name("argument") == node
+    ):
+        node = parent
+    return node
+
+
+def _call_around(node: tree_sitter.Node) -> tuple[tree_sitter.Node, str, int] | None:
+    """The call that a pointer is handed to, its name, and the argument's position."""
+    current = node
+    while (parent := current.parent) is not None and _keeps_pointer(parent):
+        call = parent.parent
+        if parent.type == "argument_list" and call is not None and not _POINTER_CASTS.fullmatch(_callee(call)):
+            position = [child.id for child in parent.named_children].index(current.id)
+            return (call, _callee(call), position) if call.type == "call_expression" else None
+        current = parent
+    return (parent, "asm", 0) if parent is not None and parent.type.startswith("gnu_asm") else None

@@ -1,0 +1,231 @@
+"""One candidate beside its original: the runs that show whether it is right, and the samples that show how fast it is.
+
+Tools and the verifier both build a `Baseline` from a workshop and try candidates against it; what a trial is worth is
+decided elsewhere (`verify`), or only reported (`tools`). A candidate that fails raises `CandidateFailed` at the point of
+failure, and the caller turns it into an outcome.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from kernelwright import measure
+from kernelwright.checks import RunResult, Unreadable, evaluate, read_time
+from kernelwright.errors import TaskError
+from kernelwright.execute import BuildFailure, Built, Workshop, failure_of
+from kernelwright.measure import KERNEL_S, Budget, Measurement, Pair, Sample
+from kernelwright.outcome import CheckResult, Outcome
+from kernelwright.screen import screen
+from kernelwright.slots import available_cores, slot
+from kernelwright.source import find_functions
+from kernelwright.task import Run, Task
+from kernelwright.toolchain.arguments import check_arguments
+from kernelwright.toolchain.kernel_time import KernelTime
+from kernelwright.trace import Candidate
+
+Progress = Callable[[str], None]
+"""Told what is going on, in a few words."""
+
+
+class CandidateFailed(Exception):
+    """A candidate's failure on its way to becoming an outcome."""
+
+    def __init__(self, outcome: Outcome, reason: str, checks: Sequence[CheckResult] = ()) -> None:
+        super().__init__(reason)
+        self.outcome = outcome
+        self.reason = reason
+        self.checks = tuple(checks)
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The unmodified program, built, and what each of its runs left; candidates' outputs are compared with these."""
+
+    shop: Workshop
+    built: Built
+    results: dict[str, RunResult]
+    references: dict[str, RunResult]
+
+    @property
+    def task(self) -> Task:
+        return self.shop.task
+
+
+async def open_baseline(shop: Workshop, runs: Sequence[Run], progress: Progress) -> Baseline:
+    """Build the original and make each of `runs` twice; the second run is checked against the first.
+
+    Raises TaskError, with the numbers, where the unmodified program does not build, run, print its time or pass.
+    """
+    progress("building the original")
+    built = await shop.build_baseline()
+    references = {run.name: await shop.run(built, run) for run in shop.task.references}
+    baseline = Baseline(shop, built, {}, references)
+    for run in runs:
+        progress(f"running the original: {run.name}")
+        first = await shop.run(built, run)
+        _require_sound(baseline, run, first, None)
+        baseline.results[run.name] = first
+        _require_sound(baseline, run, await shop.run(built, run), first)
+    return baseline
+
+
+def _require_sound(baseline: Baseline, run: Run, result: RunResult, first: RunResult | None) -> None:
+    where = f"{baseline.task.path}: the unmodified program, run {run.name!r}"
+    try:
+        checks = judge_run(baseline, run, result, first)
+        if run.role == "shown":
+            read_time(baseline.task, result)
+    except CandidateFailed as failure:
+        worst = next((check for check in failure.checks if not check.passed), None)
+        said = f"fails the check {worst.check}: {worst.detail}" if worst else f"fails: {failure.reason}"
+        try_ = "a wider tolerance (rel, abs) in this check" if first and worst else "the run by hand in the repository"
+        raise TaskError(f"{where} {said}", "a baseline that passes its own checks", try_) from None
+    except Unreadable as reason:
+        raise TaskError(
+            f"{where}: {reason}",
+            "a time that can be read from every shown run",
+            'another [time] pattern, or source = "wall"',
+        ) from None
+    if first is not None and not checks and baseline.task.check:
+        raise TaskError(f"{where} is reached by none of the checks", "a check that reads each run's output")
+
+
+def judge_run(baseline: Baseline, run: Run, result: RunResult, base: RunResult | None) -> list[CheckResult]:
+    """All checks of one finished run. Raises CandidateFailed where it crashed, ran too long or did not pass."""
+    if failure := failure_of(result, run.timeout_s):
+        raise CandidateFailed(*failure)
+    checks = evaluate(baseline.task, run, result, base, baseline.references)
+    failed = [check for check in checks if check.passed is False]
+    if failed:
+        raise CandidateFailed(
+            Outcome.WRONG_RESULT, f"run {run.name!r}, check {failed[0].check}: {failed[0].detail}", checks
+        )
+    return checks
+
+
+def refuse(shop: Workshop, candidate: Candidate) -> str | None:
+    """One sentence where screening says no: the compile arguments first, then the structure of each file."""
+    task = shop.task
+    said = check_arguments(
+        task.language, candidate.compile_args, tunables=task.build.tunables, forbid=task.forbid_flags
+    )
+    if said:
+        return said
+    for file, text in shop.spliced(candidate.code).items():
+        regions = [
+            (span, candidate.code[name])
+            for name, span in shop.spans.items()
+            if span.file == file and name in candidate.code
+        ]
+        original = (shop.pristine / file).read_bytes()
+        if regions and (refusal := screen(task.language, original, text, regions, shop.read_beside(file))):
+            return str(refusal)
+    return None
+
+
+async def build(baseline: Baseline, candidate: Candidate, slot_name: str = "candidate") -> Built:
+    """Raises CandidateFailed with the compiler's words where the candidate does not build."""
+    built = await baseline.shop.build(candidate, slot_name)
+    if isinstance(built, BuildFailure):
+        raise CandidateFailed(built.outcome, built.log)
+    return built
+
+
+async def try_runs(baseline: Baseline, built: Built, runs: Sequence[Run], progress: Progress) -> list[CheckResult]:
+    """Each run once, checked against the original's. Raises CandidateFailed at the first that is not right."""
+    checks: list[CheckResult] = []
+    for run in runs:
+        progress(f"checking {run.name}")
+        checks += judge_run(baseline, run, await baseline.shop.run(built, run), baseline.results[run.name])
+    return checks
+
+
+async def sample(baseline: Baseline, built: Built, run: Run) -> Sample:
+    """One timed run, its outputs checked too."""
+    result = await baseline.shop.run(built, run, available_cores() if baseline.task.language == "cpp" else ())
+    judge_run(baseline, run, result, baseline.results[run.name])
+    try:
+        time_s = read_time(baseline.task, result)
+    except Unreadable as reason:
+        raise CandidateFailed(Outcome.WRONG_RESULT, f"run {run.name!r}: {reason}") from None
+    extra: dict[str, Any] = {}
+    kernel_s = region_kernel_time(baseline.shop, built, result.kernels)
+    if kernel_s is not None:
+        extra[KERNEL_S] = kernel_s
+    return Sample(time_s, result.job.wall_s, result.job.cpu_s, extra)
+
+
+def region_kernel_time(shop: Workshop, built: Built, kernels: Sequence[KernelTime] | None) -> float | None:
+    """Seconds that the device spent in kernels defined in a region, over all launches of one run; None where unknown."""
+    if not kernels:
+        return None
+    names = {
+        function.name
+        for text in built.regions.values()
+        for function in find_functions(text.encode(errors="surrogateescape"), shop.task.language)
+        if function.kernel
+    }
+    times = [kernel.total_s for kernel in kernels if bare_name(kernel.name) in names]
+    return sum(times) if times else None
+
+
+def bare_name(demangled: str) -> str:
+    """`void ns::k<float, 4>(float*)` → `k`."""
+    head = demangled.split("(")[0].split("<")[0].strip()
+    return head.split()[-1].split("::")[-1] if head else demangled
+
+
+def exclusive(task: Task, progress: Progress) -> AbstractAsyncContextManager[None]:
+    """The device, or all cores of this machine, alone for timed runs."""
+    if task.language == "cpp":
+        return slot("cpu", available_cores(), on_wait=progress)
+    return slot("gpu", (0,), on_wait=progress)
+
+
+async def compare(
+    baseline: Baseline,
+    built: Built,
+    run: Run,
+    budget: Budget,
+    *,
+    rng: random.Random,
+    time_budget_s: float | None,
+    progress: Progress,
+    on_pair: Callable[[Pair, int], None] | None = None,
+) -> Measurement:
+    """Original and candidate timed in pairs, the machine's slot held. Raises CandidateFailed."""
+
+    async def base() -> Sample:
+        try:
+            return await sample(baseline, baseline.built, run)
+        except CandidateFailed as failure:
+            raise TaskError(
+                f"{baseline.task.path}: the unmodified program failed in a timed run: {failure.reason}",
+                "a baseline that passes every time",
+                "kernelwright check",
+            ) from None
+
+    async def candidate() -> Sample:
+        return await sample(baseline, built, run)
+
+    def told(pair: Pair, count: int) -> None:
+        progress(f"timing {run.name}: pair {count} of at most {budget.schedule.pairs}")
+        if on_pair:
+            on_pair(pair, count)
+
+    progress(f"timing {run.name}: warm-up")
+    async with exclusive(baseline.task, progress):
+        return await measure.compare(
+            base,
+            candidate,
+            budget,
+            min_effect=baseline.task.min_effect,
+            rng=rng,
+            time_budget_s=time_budget_s,
+            on_pair=told,
+            gpu=None if baseline.task.language == "cpp" else 0,
+        )

@@ -1,0 +1,198 @@
+"""The verifier: the only place that decides what a candidate is worth.
+
+It starts from its own pristine baseline and shares no state with the tools. Region text only is spliced; structure and
+compile arguments are screened; original and candidate run interleaved in fresh processes; the outputs of the timed runs
+themselves and of held-out runs are checked outside the process. Every verdict says what it rests on.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kernelwright import __version__
+from kernelwright.execute import Built, Workshop
+from kernelwright.limits import fastest_possible_s
+from kernelwright.measure import EVALUATE, PROVE, Budget, Measurement, Pair
+from kernelwright.outcome import CheckResult, Comparison, Evidence, Outcome, Verdict
+from kernelwright.sandbox import Sandbox
+from kernelwright.task import FileCheck, NumberCheck, PatternCheck, RowCheck, Task
+from kernelwright.trace import Candidate
+from kernelwright.trial import Baseline, CandidateFailed, Progress, build, compare, open_baseline, refuse, try_runs
+
+WALL_SHARE = 0.3
+"""Reported and outside time are held against each other where the timed part is at least this share of the process."""
+WALL_AGREEMENT = 0.3
+"""At least this share of the time that the program says it saved must be missing from the process's wall time."""
+
+
+@dataclass(frozen=True)
+class Verifier:
+    """A baseline that candidates of one task are judged against, one after another."""
+
+    baseline: Baseline
+    rng: random.Random
+    progress: Progress
+    on_pair: Callable[[Pair, int], None] | None = None
+
+    async def __call__(
+        self, candidate: Candidate, budget: Budget = PROVE, time_budget_s: float | None = None
+    ) -> Verdict:
+        """The verdict on one candidate. Infrastructure faults and the user's mistakes are raised, never scored."""
+        task = self.baseline.task
+        verdict = Verdict(task.name, Outcome.CORRECT, "", provenance=provenance(self.baseline, candidate))
+        if refusal := refuse(self.baseline.shop, candidate):
+            return replace(verdict, outcome=Outcome.REFUSED, reason=refusal)
+        try:
+            self.progress("building the candidate")
+            built = await build(self.baseline, candidate)
+            verdict = replace(
+                verdict, reproduce=self.baseline.shop.reproduce(built, task.shown[0], candidate.compile_args)
+            )
+            checks = await try_runs(self.baseline, built, (*task.shown, *task.held_out), self.progress)
+            if not task.check:
+                return replace(verdict, outcome=Outcome.UNVERIFIED, reason="the task has no check")
+            measured = await self._measure(built, budget, time_budget_s)
+        except CandidateFailed as failure:
+            return replace(verdict, outcome=failure.outcome, reason=failure.reason, checks=failure.checks)
+        return decide(self.baseline, verdict, checks, measured)
+
+    async def _measure(self, built: Built, budget: Budget, time_budget_s: float | None) -> list[Measurement]:
+        """The first shown run by the budget asked for; the others, which may only not be slower, by `evaluate`."""
+        measured = []
+        for number, run in enumerate(self.baseline.task.shown):
+            measured.append(
+                await compare(
+                    self.baseline,
+                    built,
+                    run,
+                    budget if number == 0 else EVALUATE,
+                    rng=self.rng,
+                    time_budget_s=time_budget_s,
+                    progress=self.progress,
+                    on_pair=self.on_pair,
+                )
+            )
+        return measured
+
+
+def decide(
+    baseline: Baseline, verdict: Verdict, checks: Sequence[CheckResult], measured: Sequence[Measurement]
+) -> Verdict:
+    """The verdict from what was checked and measured; nothing is run here."""
+    task, headline = baseline.task, measured[0]
+    verdict = replace(
+        verdict,
+        comparison=headline.comparison,
+        speedup=headline.speedup,
+        interval=headline.interval,
+        level=headline.level,
+        kernel_speedup=headline.kernel.estimate if headline.kernel else None,
+        checks=tuple(checks),
+        samples={run.name: result.to_json() for run, result in zip(task.shown, measured, strict=True)},
+        evidence=evidence(baseline),
+        reason=headline.sentence,
+    )
+    if doubt := suspicion(baseline, measured):
+        return replace(
+            verdict,
+            outcome=Outcome.SUSPECT,
+            reason=doubt,
+            comparison=None,
+            speedup=None,
+            interval=None,
+            level=None,
+            kernel_speedup=None,
+        )
+    slower = [
+        run.name
+        for run, result in zip(task.shown[1:], measured[1:], strict=True)
+        if result.comparison is Comparison.SLOWER
+    ]
+    if slower and headline.comparison is Comparison.FASTER:
+        return replace(
+            verdict,
+            comparison=Comparison.UNRESOLVED,
+            reason=f"faster in run {task.shown[0].name!r}, but slower in {', '.join(slower)}",
+        )
+    return verdict
+
+
+def suspicion(baseline: Baseline, measured: Sequence[Measurement]) -> str | None:
+    """Why a time cannot be believed: below what physics allows, or the process's wall time tells another story."""
+    task = baseline.task
+    for run, result in zip(task.shown, measured, strict=True):
+        least = fastest_possible_s(task, baseline.shop.arch)
+        if least is not None and task.time.better == "lower" and result.candidate_s < least:
+            return (
+                f"run {run.name!r}: {result.candidate_s:.3g} s is below {least:.3g} s, the least that the task's floor "
+                "allows on this device"
+            )
+        if task.time.source == "wall" or task.time.better == "higher" or result.speedup <= 1:
+            continue
+        base_wall = statistics.median(pair.base.wall_s for pair in result.pairs)
+        wall = statistics.median(pair.candidate.wall_s for pair in result.pairs)
+        saved, missing = result.base_s - result.candidate_s, base_wall - wall
+        if result.base_s >= WALL_SHARE * base_wall and saved > 0.1 * base_wall and missing < WALL_AGREEMENT * saved:
+            return (
+                f"run {run.name!r}: the program says that it saved {saved * 1e3:.3g} ms, but the process took only "
+                f"{missing * 1e3:.3g} ms less ({base_wall * 1e3:.4g} → {wall * 1e3:.4g} ms)"
+            )
+        if result.candidate_s > 1.02 * wall and not result.base_s > 1.02 * base_wall:
+            return f"run {run.name!r}: the program says {result.candidate_s:.3g} s, the whole process took {wall:.3g} s"
+    return None
+
+
+def evidence(baseline: Baseline) -> Evidence:
+    """Which of DESIGN.md's kinds of evidence the task's checks give."""
+    task = baseline.task
+    kinds = {
+        "outside": any(isinstance(check, FileCheck) for check in task.check),
+        "numbers": any(isinstance(check, NumberCheck | RowCheck) for check in task.check),
+        "program": any(isinstance(check, PatternCheck) for check in task.check),
+    }
+    notes = list(baseline.shop.notes)
+    if not any(kinds.values()):
+        notes.append("only the exit code was checked")
+    if baseline.shop.sandbox.name == "none":
+        notes.append("run without a sandbox")
+    return Evidence(
+        tuple(kind for kind, given in kinds.items() if given),
+        "held-out" if task.held_out else "single-input",
+        tuple(notes),
+    )
+
+
+def provenance(baseline: Baseline, candidate: Candidate) -> dict[str, Any]:
+    """What is needed to know later what was judged, by what, under which conditions."""
+    shop = baseline.shop
+    return {
+        "kernelwright": __version__,
+        "task_fingerprint": shop.task.fingerprint,
+        "candidate": candidate.to_json(),
+        "arch": shop.arch,
+        "sandbox": shop.sandbox.name,
+        "interposed": shop.plan.sees_regions,
+        "baseline_artifact": baseline.built.artifact,
+    }
+
+
+async def verify(
+    task: Task,
+    candidate: Candidate,
+    sandbox: Sandbox,
+    *,
+    budget: Budget = PROVE,
+    time_budget_s: float | None = None,
+    seed: int = 0,
+    keep: bool = False,
+    progress: Progress = lambda _: None,
+) -> Verdict:
+    """Judge one candidate from a pristine copy; see `Verifier`. `time_budget_s` defaults to the task's `verify.budget_s`."""
+    async with Workshop(task, sandbox, keep) as shop:
+        baseline = await open_baseline(shop, (*task.shown, *task.held_out), progress)
+        verifier = Verifier(baseline, random.Random(seed), progress)
+        return await verifier(candidate, budget, time_budget_s or task.verify.budget_s)

@@ -1,0 +1,268 @@
+"""Private copies of the repository: made once, changed only by splicing regions, restored byte for byte.
+
+The user's repository is read once and never written. What a workspace held is kept as a `Snapshot`, a manifest with the
+place of each file's bytes; restoring compares every file's inode, size, modification and change time (a job cannot set
+the last one) and puts back what differs. Folders of a product that was killed are swept by the next start: each is
+locked while its owner lives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelwright.errors import JobFault, TaskError
+from kernelwright.source import SOURCE_SUFFIXES
+from kernelwright.state import state_home
+from kernelwright.task import TASK_FILE, Task, covers
+
+Signature = tuple[int, int, int, int, int]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file, folder or link of a workspace; `source` holds the bytes of a file, `target` the text of a link."""
+
+    mode: int
+    signature: Signature
+    source: Path | None
+    target: str | None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a folder held at one moment: repository-relative path → entry."""
+
+    entries: Mapping[str, Entry]
+
+    def files(self) -> set[str]:
+        return {path for path, entry in self.entries.items() if entry.source is not None}
+
+
+class WorkFolder:
+    """A folder of ours under the state home for as long as its owner lives; removed on close, or by the next sweep."""
+
+    def __init__(self) -> None:
+        home = state_home() / "work"
+        home.mkdir(exist_ok=True)
+        sweep(home)
+        self.path = home / secrets.token_hex(6)
+        self.path.mkdir()
+        self._lock = (self.path / "lock").open("w")
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self.keep = False
+
+    def close(self) -> None:
+        if not self.keep:
+            remove(self.path)
+        self._lock.close()
+
+    def hold(self) -> None:
+        """Keep the folder after the end (`--keep-workspace`); `kernelwright clean` removes it."""
+        self.keep = True
+        (self.path / "keep").touch()
+
+
+def sweep(home: Path, kept: bool = False) -> list[Path]:
+    """Remove work folders whose owner is gone; those kept on purpose only if `kept`. Returns what was removed."""
+    gone = []
+    for folder in home.iterdir():
+        lock = folder / "lock"
+        if (folder / "keep").exists() and not kept:
+            continue
+        try:
+            with lock.open("r") as held:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                remove(folder)
+                gone.append(folder)
+        except (BlockingIOError, FileNotFoundError):
+            continue
+    return gone
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder that a job may have made hard to remove (folders without write permission)."""
+
+    def retry(function: Callable[..., object], path: str, _error: object) -> None:
+        Path(path).parent.chmod(0o700)
+        if Path(path).is_dir() and not Path(path).is_symlink():
+            Path(path).chmod(0o700)
+        with contextlib.suppress(FileNotFoundError):
+            function(path)
+
+    shutil.rmtree(folder, onerror=retry)
+
+
+def copy_repository(task: Task, to: Path) -> Snapshot:
+    """Copy what the task's build needs (workdir and siblings, without hidden paths, `.git` and the task file) to `to`.
+
+    Raises JobFault where the disk is full, TaskError where a file of the repository cannot be read.
+    """
+    root = task.root
+    to.mkdir(parents=True)
+    for path in _wanted(task):
+        source, target = root / path, to / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            if source.is_symlink():
+                target.symlink_to(source.readlink())
+            elif source.is_dir():
+                target.mkdir(exist_ok=True)
+            else:
+                shutil.copy2(source, target)
+                target.chmod(target.stat().st_mode | stat.S_IWUSR | stat.S_IRUSR)
+        except PermissionError as error:
+            raise TaskError(f"{source} cannot be read: {error.strerror}", "a readable repository") from None
+        except OSError as error:
+            raise JobFault(
+                f"the workspace cannot be written: {error.strerror} ({target})",
+                "free space",
+                "free space, or point KERNELWRIGHT_HOME at another disk",
+            ) from None
+    _drop_products(task, to)
+    return snapshot(to, None, to)
+
+
+def _drop_products(task: Task, folder: Path) -> None:
+    """Remove what earlier builds left in the user's tree: the program, objects whose source is there, CMake's build
+    folders. A Makefile that misses a header would take them for fresh, and the region would never be compiled."""
+    (folder / task.build.artifact).unlink(missing_ok=True)
+    stems = {path.stem for path in folder.rglob("*") if path.suffix in SOURCE_SUFFIXES}
+    for path in list(folder.rglob("*")):
+        if path.suffix in (".o", ".obj") and path.stem.split(".")[0] in stems:
+            path.unlink(missing_ok=True)
+        elif path.name == "CMakeCache.txt" and task.build.configure and path.parent != folder:
+            remove(path.parent)
+
+
+def _wanted(task: Task) -> Iterator[str]:
+    """Repository paths to copy, parents first."""
+    folders = (task.workdir, *task.siblings)
+    own_home = state_home()
+    seen = set()
+    for folder in folders:
+        for here, names, files in os.walk(task.root / folder):
+            base = Path(here)
+            names[:] = sorted(
+                name
+                for name in names
+                if name != ".git" and not _is_hidden(task, base / name) and (base / name).resolve() != own_home
+            )
+            links = [name for name in names if (base / name).is_symlink()]
+            names[:] = [name for name in names if name not in links]
+            for path in [base, *(base / name for name in sorted(files) + links)]:
+                relative = str(path.relative_to(task.root))
+                if relative in seen or path == task.path or path.name == TASK_FILE or _is_hidden(task, path):
+                    continue
+                if path.is_dir() or path.is_file() or path.is_symlink():
+                    seen.add(relative)
+                    yield relative
+
+
+def _is_hidden(task: Task, path: Path) -> bool:
+    relative = str(path.relative_to(task.root))
+    return any(covers(hidden, relative) for hidden in task.hidden)
+
+
+def _scan(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """Everything below `folder` with its own state, links not followed."""
+    stack = [folder]
+    while stack:
+        with os.scandir(stack.pop()) as listing:
+            for item in listing:
+                yield str(Path(item.path).relative_to(folder)), item.stat(follow_symlinks=False)
+                if item.is_dir(follow_symlinks=False):
+                    stack.append(Path(item.path))
+
+
+def _signature(state: os.stat_result) -> Signature:
+    if stat.S_ISDIR(state.st_mode):
+        return (state.st_ino, 0, 0, 0, 0)
+    return (state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_mode)
+
+
+def snapshot(folder: Path, parent: Snapshot | None, store: Path) -> Snapshot:
+    """Remember what `folder` holds. Bytes of files that differ from `parent` are copied to `store`; where `store` is
+    `folder` itself, the folder is its own store and must not change afterwards."""
+    entries: dict[str, Entry] = {}
+    for path, state in _scan(folder):
+        known = parent.entries.get(path) if parent else None
+        signature = _signature(state)
+        if known is not None and known.signature == signature:
+            entries[path] = known
+            continue
+        source = target = None
+        if stat.S_ISREG(state.st_mode):
+            source = store / path
+            if store != folder:
+                source.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(folder / path, source)
+        elif stat.S_ISLNK(state.st_mode):
+            target = str((folder / path).readlink())
+        elif not stat.S_ISDIR(state.st_mode):
+            continue
+        entries[path] = Entry(state.st_mode, signature, source, target)
+    return Snapshot(entries)
+
+
+def populate(folder: Path, like: Snapshot, own: Callable[[Path], None]) -> Snapshot:
+    """Make `folder` a fresh copy of what `like` remembers, owned by jobs; returns its own snapshot."""
+    folder.mkdir(parents=True)
+    for path in sorted(like.entries):
+        _put(folder / path, like.entries[path])
+    own(folder)
+    return _resign(folder, like)
+
+
+def restore(folder: Path, like: Snapshot, own: Callable[[Path], None]) -> Snapshot:
+    """Make `folder` equal to `like`, byte for byte, and return the snapshot to restore from next time."""
+    seen = dict(_scan(folder))
+    for path in sorted(seen, reverse=True):
+        entry = like.entries.get(path)
+        if entry is None or _signature(seen[path]) != entry.signature:
+            _drop(folder / path)
+            seen.pop(path)
+    changed = [path for path in sorted(like.entries) if path not in seen]
+    for path in changed:
+        _put(folder / path, like.entries[path])
+        own(folder / path)
+    if not changed:
+        return like
+    entries = dict(like.entries)
+    for path in changed:
+        entries[path] = _signed(folder / path, like.entries[path])
+    return Snapshot(entries)
+
+
+def _put(path: Path, entry: Entry) -> None:
+    if entry.target is not None:
+        path.symlink_to(entry.target)
+    elif entry.source is not None:
+        shutil.copyfile(entry.source, path)
+        path.chmod(stat.S_IMODE(entry.mode))
+        os.utime(path, ns=(entry.signature[2], entry.signature[2]))
+    else:
+        path.mkdir(exist_ok=True)
+        path.chmod(stat.S_IMODE(entry.mode) | stat.S_IRWXU)
+
+
+def _drop(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        remove(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _resign(folder: Path, like: Snapshot) -> Snapshot:
+    return Snapshot({path: _signed(folder / path, entry) for path, entry in like.entries.items()})
+
+
+def _signed(path: Path, entry: Entry) -> Entry:
+    return Entry(entry.mode, _signature(path.lstat()), entry.source, entry.target)

@@ -1,0 +1,199 @@
+"""Reading times and numbers from what a run left, and judging a run by a task's checks."""
+
+from __future__ import annotations
+
+import array
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app import FILES
+from kernelwright.checks import RunResult, Unreadable, compare_numbers, evaluate, files_of, read_time
+from kernelwright.sandbox import JobResult
+from kernelwright.task import Task
+
+CSV = b"""Mean Runtime Report (sec.)
+Kernel, Base_Seq, Base_CUDA, Base_CUDA
+, default, block_128, block_256
+Apps_FIR, 1.5, 0.25, 0.125
+"""
+ROWS = b"Kernel reps\nApps_FIR, 4\nApps_NONE, 0\n"
+
+
+def task_with(tmp_path: Path, time: str = "", checks: str = "") -> Task:
+    import tomllib
+
+    data = tomllib.loads(FILES["kernelwright.toml"])
+    if time:
+        data["time"] = tomllib.loads(time)["time"]
+    data["check"] = tomllib.loads(checks).get("check", [])
+    return Task.model_validate({**data, "path": tmp_path / "kernelwright.toml"})
+
+
+def result(stdout: str = "", code: int | None = 0, files: dict[str, bytes | None] | None = None) -> RunResult:
+    return RunResult("small", JobResult(code, None, stdout.encode(), b"", 0.5, 0.4, 0), files or {})
+
+
+def test_a_time_is_read_in_seconds_by_its_unit(tmp_path: Path) -> None:
+    task = task_with(tmp_path)
+    assert read_time(task, result("smooth: 2.5 ms\n")) == pytest.approx(0.0025)
+
+
+def test_a_printed_unit_is_taken_from_its_group(tmp_path: Path) -> None:
+    task = task_with(tmp_path, "[time]\nsource='regex'\npattern='took (\\S+) \\((\\w+)\\)'\nunit_group=2\n")
+    assert read_time(task, result("took 12 (us)")) == pytest.approx(12e-6)
+    with pytest.raises(Unreadable, match="unit 'furlongs'"):
+        read_time(task, result("took 12 (furlongs)"))
+
+
+def test_several_times_need_a_stated_aggregate(tmp_path: Path) -> None:
+    pattern = "[time]\nsource='regex'\nunit='s'\npattern='t (\\S+)'\n"
+    with pytest.raises(Unreadable, match="matches 3 times; say which with aggregate"):
+        read_time(task_with(tmp_path, pattern), result("t 1\nt 2\nt 6"))
+    for aggregate, wanted in (
+        ("first", 1),
+        ("last", 6),
+        ("min", 1),
+        ("median", 2),
+        ("mean", 3),
+        ("sum", 9),
+        ("max", 6),
+    ):
+        task = task_with(tmp_path, pattern + f"aggregate='{aggregate}'\n")
+        assert read_time(task, result("t 1\nt 2\nt 6")) == wanted
+
+
+def test_a_rate_counts_as_its_reciprocal(tmp_path: Path) -> None:
+    task = task_with(tmp_path, "[time]\nsource='regex'\npattern='(\\S+) GB/s'\nbetter='higher'\n")
+    assert read_time(task, result("4 GB/s")) / read_time(task, result("8 GB/s")) == 2
+
+
+@pytest.mark.parametrize("printed", ["0", "-1", "nan", "inf"])
+def test_a_time_that_is_none_is_never_a_time(tmp_path: Path, printed: str) -> None:
+    with pytest.raises(Unreadable, match="which is no time"):
+        read_time(task_with(tmp_path), result(f"smooth: {printed} ms"))
+
+
+def test_a_pattern_that_matches_nothing_says_how_the_output_ended(tmp_path: Path) -> None:
+    with pytest.raises(Unreadable, match="the output ends with 'bye'"):
+        read_time(task_with(tmp_path), result("hello\nbye\n"))
+
+
+def test_a_wall_time_is_the_process_s_own(tmp_path: Path) -> None:
+    assert read_time(task_with(tmp_path, "[time]\nsource='wall'\n"), result()) == 0.5
+
+
+CELL = """[time]
+source = "csv"
+file = "t.csv"
+skip = 1
+header = 2
+row = "Apps_FIR"
+column = ["Base_CUDA", "block_256"]
+unit = "s"
+divide_by = { file = "r.csv", row = "Apps_FIR", column = "Kernel reps", min = 1 }
+"""
+
+
+def test_a_cell_is_found_by_its_row_and_both_of_its_headers(tmp_path: Path) -> None:
+    task = task_with(tmp_path, CELL.replace('"Kernel reps"', '"reps"'))
+    files = {"t.csv": CSV, "r.csv": b"Kernel, reps\nApps_FIR, 4\n"}
+    assert files_of(task, task.shown[0]) == ("field.txt", "t.csv", "r.csv")
+    assert read_time(task, result(files=files)) == pytest.approx(0.125 / 4)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("Apps_FIR", "Apps_NIL"), "no row 'Apps_NIL'"),
+        (("block_256", "block_512"), "no column 'Base_CUDA / block_512'"),
+        (("t.csv", "u.csv"), "left no file 'u.csv'"),
+    ],
+)
+def test_a_cell_that_is_not_there_is_named(tmp_path: Path, change: tuple[str, str], said: str) -> None:
+    task = task_with(tmp_path, CELL.replace(*change))
+    with pytest.raises(Unreadable, match=said):
+        read_time(task, result(files={"t.csv": CSV, "r.csv": ROWS}))
+
+
+def test_zero_repetitions_are_no_time(tmp_path: Path) -> None:
+    task = task_with(tmp_path, CELL.replace('"Kernel reps"', '"reps"'))
+    with pytest.raises(Unreadable, match="below the least sensible value 1"):
+        read_time(task, result(files={"t.csv": CSV, "r.csv": b"Kernel, reps\nApps_FIR, 0\n"}))
+
+
+def outcome(
+    tmp_path: Path, checks: str, mine: RunResult, base: RunResult | None, **references: Any
+) -> list[bool | None]:
+    task = task_with(tmp_path, checks=checks)
+    return [check.passed for check in evaluate(task, task.shown[0], mine, base, references)]
+
+
+def test_the_program_s_own_word_and_exit_code(tmp_path: Path) -> None:
+    checks = "[[check]]\nkind='exit_code'\n[[check]]\nkind='require'\npattern='^PASS$'\n[[check]]\nkind='forbid'\npattern='FAIL'\n"
+    assert outcome(tmp_path, checks, result("x\nPASS\n"), None) == [True, True, True]
+    assert outcome(tmp_path, checks, result("xPASS\nFAIL", code=1), None) == [False, False, False]
+    assert outcome(tmp_path, checks, result("PASS\n", code=None), None) == [False, True, True]
+
+
+def test_numbers_are_compared_with_the_original_s(tmp_path: Path) -> None:
+    check = "[[check]]\nkind='number'\npattern='sum (\\S+)'\nrel=1e-3\n"
+    assert outcome(tmp_path, check, result("sum 1.0005"), result("sum 1.0")) == [True]
+    assert outcome(tmp_path, check, result("sum 1.002"), result("sum 1.0")) == [False]
+    assert outcome(tmp_path, check, result("sum nan"), result("sum 1.0")) == [False]
+    assert outcome(tmp_path, check, result("sum 1.0\nsum 2.0"), result("sum 1.0")) == [False]
+    assert outcome(tmp_path, check, result("nothing"), result("sum 1.0")) == [False]
+
+
+def test_a_guard_holds_without_an_original(tmp_path: Path) -> None:
+    check = "[[check]]\nkind='number'\npattern='error (\\S+)'\nmin=0\nmax=1e-6\n"
+    assert outcome(tmp_path, check, result("error 1e-7"), None) == [True]
+    assert outcome(tmp_path, check, result("error 1e-5"), None) == [False]
+    assert outcome(tmp_path, check, result("error nan"), None) == [False]
+
+
+def test_files_of_text_are_compared_number_by_number(tmp_path: Path) -> None:
+    check = "[[check]]\nkind='file'\npath='field.txt'\nrel=1e-6\n"
+    base = result(files={"field.txt": b"x 1.0 y 2e3\n"})
+    assert outcome(tmp_path, check, result(files={"field.txt": b"x 1.0000001 y 2000\n"}), base) == [True]
+    assert outcome(tmp_path, check, result(files={"field.txt": b"x 1.0 z 2e3\n"}), base) == [False]
+    assert outcome(tmp_path, check, result(files={"field.txt": b"x 1.0\n"}), base) == [False]
+    assert outcome(tmp_path, check, result(files={"field.txt": None}), base) == [False]
+
+
+def test_binary_files_are_compared_as_what_they_hold(tmp_path: Path) -> None:
+    check = "[[check]]\nkind='file'\npath='field.txt'\nrel=1e-6\ndtype='float32'\n"
+    base = result(files={"field.txt": array.array("f", [1.0, -2.0]).tobytes()})
+    near = array.array("f", [1.0000001, -2.0]).tobytes()
+    assert outcome(tmp_path, check, result(files={"field.txt": near}), base) == [True]
+    assert outcome(tmp_path, check, result(files={"field.txt": near[:7]}), base) == [False]
+    assert outcome(tmp_path, check.replace("float32", "bytes"), result(files={"field.txt": near}), base) == [False]
+
+
+def test_a_table_row_is_compared_with_another_run_s(tmp_path: Path) -> None:
+    check = "[[check]]\nkind='row'\nfile='sums.txt'\nrow='Base_CUDA'\nrel=1e-6\nreference={run='seq',row='Base_Seq'}\n"
+    import tomllib
+
+    data = tomllib.loads(FILES["kernelwright.toml"])
+    data["run"].append({"name": "seq", "role": "reference", "command": "./app"})
+    data["check"] = tomllib.loads(check)["check"]
+    task = Task.model_validate({**data, "path": tmp_path})
+    seq = result(files={"sums.txt": b"Base_Seq 10.5 0.0\n"})
+    for text, passed in ((b"Base_CUDA 10.500001 0.0\n", True), (b"Base_CUDA 11 0.0\n", False), (b"\n", False)):
+        mine = result(files={"sums.txt": text})
+        assert [c.passed for c in evaluate(task, task.shown[0], mine, mine, {"seq": seq})] == [passed]
+
+
+def test_the_worst_number_is_named() -> None:
+    passed, detail = compare_numbers([1.0, 5.0, 3.1], [1.0, 2.0, 3.0], 1e-3, 0.0)
+    assert not passed
+    assert "2 of 3 numbers differ" in detail
+    assert "the worst is 5 instead of 2" in detail
+
+
+def test_a_nan_passes_only_where_the_original_has_one() -> None:
+    nan = float("nan")
+    assert compare_numbers([nan, 1.0], [nan, 1.0], 0.0, 0.0)[0]
+    assert not compare_numbers([nan, 1.0], [0.0, 1.0], 1e9, 1e9)[0]
+    assert not compare_numbers([float("inf")], [1.0], 1.0, 1.0)[0]

@@ -1,0 +1,170 @@
+"""Slots across tasks and across real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kernelwright.errors import InfrastructureError
+from kernelwright.slots import available_cores, lock_folder, slot
+
+HOLDER = """
+import asyncio, subprocess, sys
+from pathlib import Path
+from kernelwright.slots import slot
+
+async def hold():
+    async with slot("cpu", [0, 1], folder=Path(sys.argv[1])):
+        child = subprocess.Popen(["sleep", "60"], stdout=subprocess.DEVNULL)
+        print(child.pid, flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+
+asyncio.run(hold())
+"""
+
+
+@contextmanager
+def holder(folder: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """Another process that holds cores 0 and 1 until its stdin closes; its own child lives on without it."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    child = int(process.stdout.readline())
+    try:
+        yield process, child
+    finally:
+        process.kill()
+        process.wait()
+        os.kill(child, signal.SIGKILL)
+
+
+async def take(folder: Path, *indices: int, on_wait: Callable[[str], None] | None = None) -> None:
+    async with slot("cpu", indices, folder=folder, on_wait=on_wait):
+        pass
+
+
+def test_a_slot_held_by_another_process_is_waited_for_and_said_so(tmp_path: Path) -> None:
+    async def scenario(process: subprocess.Popen[str]) -> str:
+        said: asyncio.Queue[str] = asyncio.Queue()
+        waiting = asyncio.create_task(take(tmp_path, 1, on_wait=said.put_nowait))
+        sentence = await said.get()
+        assert not waiting.done()
+        assert process.stdin is not None
+        process.stdin.close()
+        await waiting
+        return sentence
+
+    with holder(tmp_path) as (process, _):
+        assert asyncio.run(scenario(process)) == f"waiting for core 1, held by pid {process.pid}"
+
+
+def test_a_killed_holder_frees_its_slot_though_its_child_lives_on(tmp_path: Path) -> None:
+    async def scenario(process: subprocess.Popen[str]) -> None:
+        waiting = asyncio.create_task(take(tmp_path, 0, 1))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        os.kill(process.pid, signal.SIGKILL)
+        await waiting
+
+    with holder(tmp_path) as (process, child):
+        asyncio.run(scenario(process))
+        os.kill(child, 0)
+
+
+def test_tasks_of_one_process_take_turns(tmp_path: Path) -> None:
+    events: list[str] = []
+
+    async def timed(name: str) -> None:
+        async with slot("gpu", [0], folder=tmp_path):
+            events.append(f"{name} in")
+            await asyncio.sleep(0)
+            events.append(f"{name} out")
+
+    async def scenario() -> None:
+        await asyncio.gather(timed("a"), timed("b"), timed("c"))
+
+    asyncio.run(scenario())
+    assert [events[i][0] == events[i + 1][0] for i in (0, 2, 4)] == [True] * 3
+
+
+def test_different_cores_and_devices_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with (
+            slot("cpu", [0], folder=tmp_path),
+            slot("cpu", [1], folder=tmp_path),
+            slot("gpu", [0], folder=tmp_path),
+        ):
+            pass
+
+    asyncio.run(scenario())
+
+
+def test_a_cancelled_waiter_leaves_nothing_locked(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with slot("cpu", [1], folder=tmp_path):
+            waiting = asyncio.create_task(take(tmp_path, 0, 1))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            await take(tmp_path, 0)
+
+    asyncio.run(scenario())
+
+
+def test_the_lock_file_is_open_to_every_user_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        asyncio.run(take(tmp_path, 5))
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "kernelwright-cpu-5.lock").stat().st_mode) == 0o666
+
+
+def test_a_lock_file_that_is_removed_while_waited_for_is_made_again(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with slot("cpu", [0], folder=tmp_path):
+            waiting = asyncio.create_task(take(tmp_path, 0))
+            await asyncio.sleep(0)
+            (tmp_path / "kernelwright-cpu-0.lock").unlink()
+            await waiting
+
+    asyncio.run(scenario())
+    assert (tmp_path / "kernelwright-cpu-0.lock").exists()
+
+
+@pytest.mark.parametrize("trick", ["symlink", "dangling", "hardlink", "fifo", "folder"])
+def test_a_planted_file_is_refused_and_untouched(tmp_path: Path, trick: str) -> None:
+    victim, lock = tmp_path / "victim", tmp_path / "kernelwright-cpu-0.lock"
+    if trick != "dangling":
+        victim.write_text("precious")
+    if trick in ("symlink", "dangling"):
+        lock.symlink_to(victim)
+    elif trick == "hardlink":
+        lock.hardlink_to(victim)
+    elif trick == "fifo":
+        os.mkfifo(lock)
+    else:
+        lock.mkdir()
+    with pytest.raises(InfrastructureError, match=r"kernelwright-cpu-0\.lock cannot be used"):
+        asyncio.run(take(tmp_path, 0))
+    assert trick == "dangling" or victim.read_text() == "precious"
+    assert trick != "dangling" or not victim.exists()
+
+
+def test_the_folder_is_one_that_every_user_can_write_to() -> None:
+    assert lock_folder().stat().st_mode & stat.S_IWOTH
+
+
+def test_available_cores_are_those_of_this_process() -> None:
+    assert set(available_cores()) == os.sched_getaffinity(0)
