@@ -32,7 +32,7 @@ inline void smooth(const double* in, double* out, int n) {
   }
 }
 """
-SLOWER = SMOOTH.replace("double sum = 0.0;", "double sum = 0.0;\n    for (volatile int w = 0; w < 60; ++w) {}")
+SLOWER = SMOOTH.replace("double sum = 0.0;", "double sum = 0.0;\n    for (volatile int w = 0; w < 400; ++w) {}")
 WRONG = SMOOTH.replace("k <= 8", "k <= 7")
 
 FILES = {
@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
   std::vector<double> a(n), b(n);
   for (double& x : a) x = rand() / (RAND_MAX + 1.0);
   auto start = std::chrono::steady_clock::now();
-  for (int step = 0; step < 3; ++step) { smooth(a.data(), b.data(), n); smooth(b.data(), a.data(), n); }
+  for (int step = 0; step < 12; ++step) { smooth(a.data(), b.data(), n); smooth(b.data(), a.data(), n); }
   double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   printf("smooth: %.6f ms\\n", ms);
   double sum = 0.0;

@@ -63,6 +63,12 @@ def test_only_closed_blocks_count_and_a_call_closes_one():
     ]
 
 
+def test_a_call_in_a_fence_of_its_own_leaves_the_blocks_around_it_whole():
+    call = "```cpp\n<tool_call>\n{}\n</tool_call>\n```\n"
+    text = f"```cpp\nint a;\n```\n{call}### Results\n```cpp\nint b;\n```\n{call}prose\n```cpp\nint c;\n```\n"
+    assert [block.text for block in fenced(text) if block.text] == ["int a;\n", "int b;\n", "int c;\n"]
+
+
 REGIONS = {"sweep": "void sweep() {}\n", "norm": "double norm() { return 0; }\n"}
 
 
@@ -78,7 +84,8 @@ def test_blocks_find_their_regions_by_tag_by_name_and_by_what_they_define():
 
 
 def test_the_last_block_of_a_region_wins_and_other_languages_are_passed_over():
-    text = "```cpp\nvoid sweep() { 1; }\n```\n```\nvoid sweep() { 2; }\n```\n```bash\nmake\n```\n```json\n{}\n```"
+    text = "```cpp\nvoid sweep() { 1; }\n```\n```\nvoid sweep() { 2; }\n```\n"
+    text += '```bash\nmake\n```\n```json\n{}\n```\n```cpp\n{"name": 1}\n```'
     assert region_code(text, {"sweep": "void sweep() {}"}, "cpp") == {"sweep": "void sweep() { 2; }"}
 
 

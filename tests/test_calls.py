@@ -25,6 +25,8 @@ SPELLINGS = {
     "function tag with JSON": '<function=search>{"pattern": "x"}</function>',
     "function tag with parameters": "<tool_call>\n<function=search>\n<parameter=pattern>\nx\n</parameter>\n"
     "</function>\n</tool_call>",
+    "in a fence of code": 'I call it:\n```cpp\n{"name": "search", "arguments": {"pattern": "x"}}\n```\nand wait.',
+    "on lines of its own": 'I call\n{"name": "search",\n "arguments": {"pattern": "x"}}\nand wait.',
     "trailing comma": '<tool_call>{"name": "search", "arguments": {"pattern": "x",},}</tool_call>',
     "single quotes": "<tool_call>{'name': 'search', 'arguments': {'pattern': 'x'}}</tool_call>",
     "one brace too few": '<tool_call>{"name": "search", "arguments": {"pattern": "x"}</tool_call>',
@@ -70,7 +72,8 @@ def test_what_cannot_be_read_is_still_a_call():
 
 @pytest.mark.parametrize("text", [
     "no call", "```cpp\nint f() { return 1; }\n```", '{"final_code": "c1", "explanation": "x"}',
-    '```json\n{"final_code": "original"}\n```', '{"name": "heat"}', "",
+    '```json\n{"final_code": "original"}\n```', "```cpp\n{ int x = 1; }\n```",
+    '{"name": "heat"}', "",
 ])  # fmt: skip
 def test_what_is_no_call_is_left_alone(text):
     assert parse_calls(text) == ([], text.strip())

@@ -43,11 +43,11 @@ def test_the_prompt_holds_the_five_inputs(briefing, tools, snapshot):
 
 
 def test_the_user_message_carries_the_same_as_data_for_policies_that_read_no_text():
-    data = opening(ONE, TOOLS)[1].data
+    data = opening(ONE, TOOLS, seed=5)[1].data
     assert data["regions"] == {"sweep": {"file": "app/sweep.cpp", "first_line": 3, "last_line": 5, "text": SWEEP}}
     assert set(data) == {"task", "language", "arch", "regions", "files", "flags", "tunables", "forbid_flags", "baseline_s",
-                         "min_effect", "max_calls"}  # fmt: skip
-    assert (data["tunables"], data["baseline_s"], data["max_calls"]) == ({"TILE": [8, 16]}, 0.1234, 6)
+                         "min_effect", "max_calls", "seed"}  # fmt: skip
+    assert (data["tunables"], data["baseline_s"], data["seed"]) == ({"TILE": [8, 16]}, 0.1234, 5)
 
 
 def test_times_are_shown_with_a_unit_of_their_size():

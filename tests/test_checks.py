@@ -131,7 +131,10 @@ def outcome(
 
 
 def test_the_program_s_own_word_and_exit_code(tmp_path: Path) -> None:
-    checks = "[[check]]\nkind='exit_code'\n[[check]]\nkind='require'\npattern='^PASS$'\n[[check]]\nkind='forbid'\npattern='FAIL'\n"
+    checks = (
+        "[[check]]\nkind='exit_code'\n[[check]]\nkind='require'\npattern='^PASS$'\n"
+        "[[check]]\nkind='forbid'\npattern='FAIL'\n"
+    )
     assert outcome(tmp_path, checks, result("x\nPASS\n"), None) == [True, True, True]
     assert outcome(tmp_path, checks, result("xPASS\nFAIL", code=1), None) == [False, False, False]
     assert outcome(tmp_path, checks, result("PASS\n", code=None), None) == [False, True, True]

@@ -197,7 +197,7 @@ def test_code_that_does_not_build_unmodified_is_the_user_s_to_mend(app: Path) ->
     edit(app / "src/main.cpp", "int main", "int mian(")
 
     async def work(shop: Workshop) -> None:
-        with pytest.raises(TaskError, match="the unmodified code does not build: .*error"):
+        with pytest.raises(TaskError, match=r"the unmodified code does not build: .*error"):
             await shop.build_baseline()
 
     in_workshop(app, work)

@@ -107,7 +107,10 @@ def test_nothing_of_the_user_s_repository_changes(app: Path, tmp_path: Path) -> 
 def test_a_killed_owner_s_folder_is_swept_and_a_living_one_s_is_not() -> None:
     home = state_home() / "work"
     mine = WorkFolder()
-    code = "import os, signal; from kernelwright.workspace import WorkFolder; print(WorkFolder().path, flush=True); os.kill(os.getpid(), 9)"
+    code = (
+        "import os; from kernelwright.workspace import WorkFolder;"
+        "print(WorkFolder().path, flush=True); os.kill(os.getpid(), 9)"
+    )
     dead = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     left = Path(dead.stdout.strip())
     assert left.is_dir()

@@ -11,13 +11,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from kernelwright.calls import loads
 from kernelwright.errors import ModelMistake
 from kernelwright.source import Function, find_functions
 
 CODE_TAGS = frozenset({"", "c", "cc", "cpp", "c++", "cxx", "cu", "cuda", "h", "hpp", "hip", "cuh", "code"})
-_FENCE = re.compile(
-    r"^[ \t]*```([^\n`]*)\n(.*?)(?:^[ \t]*```[ \t]*$|(?=<tool_call>)|(?=<function=))", re.DOTALL | re.MULTILINE
-)
+_CALL_OPENS, _CALL_CLOSES = ("<tool_call>", "<function="), ("</tool_call>", "</function>")
 _REGION = re.compile(r"""region\s*[=:]\s*["']?([^"'\s]+)""")
 
 
@@ -31,13 +30,42 @@ class Block:
 
 
 def fenced(text: str) -> list[Block]:
-    """Every closed fenced block of `text`, in order. One that the end of the message cut off is none."""
-    blocks = []
-    for info, body in _FENCE.findall(text):
-        tag = info.split()[0].lower() if info.strip() else ""
-        named = _REGION.search(info)
-        blocks.append(Block(tag, named[1] if named else None, body))
+    """Every closed fenced block of `text`, in order. One that the end of the message cut off is none.
+
+    A tool call closes a block that stands open before it; models also fence the call itself, and then the fence after
+    the call opens nothing.
+    """
+    blocks: list[Block] = []
+    info: str | None = None
+    lines: list[str] = []
+    in_call = call_was_fenced = False
+    for line in text.splitlines(keepends=True):
+        word = line.strip()
+        if in_call or word.startswith(_CALL_OPENS):
+            if info is not None:
+                blocks.append(_block(info, lines))
+                info, call_was_fenced = None, True
+            in_call = not any(tag in word for tag in _CALL_CLOSES)
+        elif word.startswith("```") and "`" not in word[3:]:
+            if info is not None:
+                blocks.append(_block(info, lines))
+            opens = word != "```" or (info is None and not call_was_fenced)
+            info, lines, call_was_fenced = (word[3:] if opens else None), [], False
+        elif info is not None:
+            lines.append(line)
+        elif word and word not in _CALL_CLOSES:
+            call_was_fenced = False
     return blocks
+
+
+def _block(info: str, lines: Sequence[str]) -> Block:
+    named = _REGION.search(info)
+    return Block(info.split()[0].lower() if info.strip() else "", named[1] if named else None, "".join(lines))
+
+
+def is_code(block: Block) -> bool:
+    """Whether a block may be code: by its tag, and not JSON (models put calls and answers into any kind of fence)."""
+    return block.tag in CODE_TAGS and bool(block.text.strip()) and not isinstance(loads(block.text), dict)
 
 
 def region_code(text: str, regions: Mapping[str, str], language: str) -> dict[str, str]:
@@ -51,7 +79,7 @@ def region_code(text: str, regions: Mapping[str, str], language: str) -> dict[st
     for block in fenced(text):
         if block.region is not None or block.tag in names:
             name = named_region(block.region or names[block.tag], regions)
-        elif block.tag not in CODE_TAGS or not block.text.strip():
+        elif not is_code(block):
             continue
         else:
             name = _fitting(block.text, regions, language)

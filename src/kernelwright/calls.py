@@ -19,7 +19,9 @@ from kernelwright.trace import ToolCall
 UNREADABLE = "arguments"
 """The key under which arguments stand that are no JSON object, as the model wrote them."""
 
-_OPEN = re.compile(r"<tool_call>|<function=([\w.-]+)>|```(?:json|tool_call)[ \t]*\n")
+_OPEN = re.compile(
+    r"""<tool_call>|<function=([\w.-]+)>|```[^\n`]*\n(?=\s*[{\[])|^[ \t]*(?=\{\s*["']name["']\s*:)""", re.MULTILINE
+)
 _PARAMETER = re.compile(
     r"<parameter=([\w.-]+)>\n?(.*?)\n?(?:</parameter>|(?=<parameter=)|(?=</function>)|\Z)", re.DOTALL
 )
@@ -55,11 +57,11 @@ def parse_calls(text: str, prefix: str = "call") -> tuple[list[ToolCall], str]:
 
 
 def find_calls(text: str) -> list[FoundCall]:
-    """Calls in `<tool_call>` or `<function=…>` tags, in fenced JSON, or as a JSON object that is the whole text."""
+    """Calls in `<tool_call>` or `<function=…>` tags, as JSON in a fence of any kind or on lines of its own."""
     found: list[FoundCall] = []
     at = 0
     while opening := _OPEN.search(text, at):
-        at = opening.end()
+        at = max(opening.end(), opening.start() + 1)
         for call in _calls_at(text, opening):
             found.append(call)
             at = max(at, call.end)
@@ -74,12 +76,13 @@ def _calls_at(text: str, opening: re.Match[str]) -> Iterator[FoundCall]:
     elif opening[0] == "<tool_call>":
         if not _FUNCTION.match(text, opening.end()):
             yield from _tagged(text, opening)
-    else:
+    elif opening[0].startswith("```"):
         close = text.find("```", opening.end())
-        body = text[opening.end() : close if close >= 0 else len(text)]
-        value = loads(body)
-        end = close + 3 if close >= 0 else len(text)
-        yield from (FoundCall(*call, opening.start(), end) for call in _shapes(value))
+        stop, end = (close, close + 3) if close >= 0 else (len(text), len(text))
+        shapes = _shapes(loads(text[opening.end() : stop]))
+        yield from (FoundCall(*call, opening.start(), end) for call in shapes)
+    elif end := balanced(text, opening.end()):
+        yield from (FoundCall(*call, opening.start(), end) for call in _shapes(loads(text[opening.end() : end])))
 
 
 def _tagged(text: str, opening: re.Match[str]) -> Iterator[FoundCall]:
@@ -163,7 +166,7 @@ def objects_in(text: str) -> list[dict[str, Any]]:
         try:
             value, at = _DECODER.raw_decode(text, brace)
         except ValueError:
-            end = _balanced(text, brace)
+            end = balanced(text, brace)
             value = loads(text[brace:end]) if end else None
             at = end if end and isinstance(value, dict) else brace + 1
         if isinstance(value, dict) and value:
@@ -171,7 +174,7 @@ def objects_in(text: str) -> list[dict[str, Any]]:
     return found
 
 
-def _balanced(text: str, start: int) -> int | None:
+def balanced(text: str, start: int) -> int | None:
     """The end of the brace pair that opens at `start`, braces in strings left out of the count."""
     depth, quote, at = 0, "", start
     while at < len(text):

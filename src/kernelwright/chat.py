@@ -130,8 +130,11 @@ class Briefing:
         }
 
 
-def opening(briefing: Briefing, tools: Sequence[ToolSpec]) -> list[Message]:
-    """The system and the user message that a rollout starts with; without tools, the question is asked directly."""
+def opening(briefing: Briefing, tools: Sequence[ToolSpec], seed: int = 0) -> list[Message]:
+    """The system and the user message that a rollout starts with; without tools, the question is asked directly.
+
+    Policies are functions of messages, so the rollout's seed stands in the user message's data.
+    """
     user = USER.format(
         task=briefing.task,
         regions="\n\n".join(_region(name, region, briefing.language) for name, region in briefing.regions.items()),
@@ -142,7 +145,10 @@ def opening(briefing: Briefing, tools: Sequence[ToolSpec]) -> list[Message]:
     )
     user += CATALOG.format(tools="\n".join(map(catalog_entry, tools))) if tools else ""
     user += BEGIN if BENCHMARK in {tool.name for tool in tools} else ""
-    return [Message("system", _system(briefing, tools)), Message("user", user, data=briefing.to_json())]
+    return [
+        Message("system", _system(briefing, tools)),
+        Message("user", user, data={**briefing.to_json(), "seed": seed}),
+    ]
 
 
 def _system(briefing: Briefing, tools: Sequence[ToolSpec]) -> str:
@@ -227,8 +233,7 @@ def parse_answer(
     """
     answers = [value for value in objects_in(text) if any(key in value for key in ANSWER_KEYS)]
     if not answers:
-        raise ModelMistake("the message holds neither a tool call nor a final answer", 'JSON with "final_code"',
-                           '{"final_code": "c1", "explanation": "…", "compile_args": []}')  # fmt: skip
+        raise ModelMistake("the message holds neither a tool call nor a final answer")
     answer = answers[-1]
     explanation = answer.get("explanation")
     args = _compile_args(answer.get("compile_args"))

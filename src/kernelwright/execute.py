@@ -462,7 +462,7 @@ class Workshop:
         """Run what `compile_file` made."""
         bind = Bind(self.folder / "stand-alone", "/kw/stand-alone", writable=True)
         limits = Limits(max(run.timeout_s for run in self.task.shown), self.task.needs.memory_bytes)
-        return await self.sandbox.run(
+        return await self._run(
             Job(
                 ("./program",),
                 "/kw/stand-alone",

@@ -27,6 +27,14 @@ UNTRIED = ModelMistake(
     "the new code in a fenced block, then a call of benchmark_code; or give the same answer again",
 )
 
+HOW_TO_GO_ON = """\
+Write either a tool call, with new code in a fenced block before it:
+<tool_call>
+{"name": …, "arguments": {…}}
+</tool_call>
+or the final answer:
+{"final_code": …, "explanation": "…", "compile_args": []}"""
+
 
 @dataclass(frozen=True)
 class RolloutLimits:
@@ -71,7 +79,7 @@ async def rollout(
         if on_message is not None:
             on_message(message)
 
-    for first in opening(briefing, toolbox.specs())[len(messages) :]:
+    for first in opening(briefing, toolbox.specs(), seed)[len(messages) :]:
         add(first)
     while True:
         last, limit, told = trace.messages[-1], passed(trace.messages, limits), was_told(trace.messages)
@@ -230,7 +238,7 @@ def correction(mistake: Candidate | ModelMistake, message: Message) -> str:
         if message.data.get("finish") == "length"
         else ""
     )
-    return f"{mistake}.{cut}\nCall a tool, or write the final answer."
+    return f"{mistake}.{cut}\n{HOW_TO_GO_ON}"
 
 
 def answer_now(limit: StopReason, messages: Sequence[Message]) -> str:

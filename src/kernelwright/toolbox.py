@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from kernelwright.blocks import CODE_TAGS, fenced, merge_functions, named_region, region_code
+from kernelwright.blocks import fenced, is_code, merge_functions, named_region, region_code
 from kernelwright.calls import UNREADABLE, loads
 from kernelwright.errors import ModelMistake
 from kernelwright.policy import ToolSpec
@@ -142,7 +142,7 @@ class Toolbox:
 
 
 def _last_block(content: str) -> str | None:
-    blocks = [block for block in fenced(content) if block.tag in CODE_TAGS and block.text.strip()]
+    blocks = [block for block in fenced(content) if is_code(block)]
     return blocks[-1].text if blocks else None
 
 

@@ -23,7 +23,7 @@ from kernelwright.outcome import Outcome
 from kernelwright.sandbox import JobResult
 from kernelwright.source import find_functions, to_lf
 from kernelwright.toolbox import Tool, ToolResult
-from kernelwright.toolchain import Report, cpp, cuda, microbench
+from kernelwright.toolchain import CompileCommand, Exec, Report, cpp, cuda, hip, microbench
 from kernelwright.toolchain.arguments import check_arguments
 from kernelwright.trace import Candidate
 from kernelwright.trial import Baseline, CandidateFailed, Progress, build, compare, exclusive, refuse, try_runs
@@ -169,15 +169,20 @@ class Bench:
             return ToolResult(f"build_failed\n{_log(made)}", {"outcome": "build_failed"}, ok=False)
         async with exclusive(self.baseline.task, self.progress):
             ran = await self.baseline.shop.run_file()
-        times = microbench.parse(ran.stdout.decode(errors="replace"))
+        out = ran.stdout.decode(errors="replace")
+        times, failed = microbench.parse(out), microbench.failures(out)
+        said = "".join(f"{name}: failed, {error}\n" for name, error in failed.items())
         if ran.exit_code != 0 or not times:
             why = (
                 f"passed its limit of {ran.limit.value}"
                 if ran.limit
                 else f"exit code {ran.exit_code}, signal {ran.signal}"
             )
-            return ToolResult(f"no times were printed ({why})\n{_log(ran)}", {"outcome": "crashed"}, ok=False)
-        return ToolResult(microbench.table(times), {"variants": [vars(time) for time in times]})
+            text = f"{said}no times were printed ({why})\n{_log(ran)}"
+            return ToolResult(text, {"outcome": "crashed", "failures": failed}, ok=False)
+        return ToolResult(
+            said + microbench.table(times), {"variants": [vars(time) for time in times], "failures": failed}
+        )
 
     async def compiler_analysis(self, arguments: AnalysisArguments) -> ToolResult:
         shop, task = self.baseline.shop, self.baseline.task
@@ -202,11 +207,7 @@ class Bench:
                     for function in find_functions(span.text.encode(errors="surrogateescape"), task.language)
                 ]
                 lines = (span.first_line, span.last_line)
-                report: Report = (
-                    await cpp.report(command, span.file, lines, names, exec_)
-                    if task.language == "cpp"
-                    else await cuda.report(command, span.file, lines, names, exec_, shop.arch)
-                )
+                report = await _report(task.language, command, span.file, lines, names, exec_, shop.arch)
                 texts.append(f"region {span.region}\n{report.text}" if len(spans) > 1 else report.text)
                 numbers[span.region] = report.data
         data = next(iter(numbers.values())) if len(numbers) == 1 else {"regions": numbers}
@@ -229,12 +230,10 @@ class Bench:
         path = self._path(arguments.path)
         if not path.is_dir():
             raise ModelMistake(f"{arguments.path} is no folder", "a folder of the repository", "list_dir of '.'")
-        entries = sorted(path.iterdir(), key=lambda entry: (entry.is_file(), entry.name))
-        lines = [
-            f"{entry.name}/" if entry.is_dir() else f"{entry.name}  {entry.stat().st_size} bytes"
-            for entry in entries
-            if entry.exists()
-        ]
+        root = self.baseline.shop.pristine.resolve()
+        inside = [entry for entry in path.iterdir() if entry.exists() and entry.resolve().is_relative_to(root)]
+        entries = sorted(inside, key=lambda entry: (entry.is_file(), entry.name))
+        lines = [f"{entry.name}/" if entry.is_dir() else f"{entry.name}  {entry.stat().st_size} bytes" for entry in entries]
         return ToolResult("\n".join(lines) or "(empty)", {"path": arguments.path, "entries": len(lines)})
 
     async def search(self, arguments: SearchArguments) -> ToolResult:
@@ -269,6 +268,21 @@ class Bench:
         if not path.is_relative_to(root) or not path.exists():
             raise ModelMistake(f"the repository has no {given!r}", "a path relative to its root", "list_dir of '.'")
         return path
+
+
+async def _report(
+    language: str,
+    command: CompileCommand,
+    file: str,
+    lines: tuple[int, int],
+    names: Sequence[str],
+    exec_: Exec,
+    arch: str,
+) -> Report:
+    if language == "cpp":
+        return await cpp.report(command, file, lines, names, exec_)
+    vendor = hip if language == "hip" else cuda
+    return await vendor.report(command, file, lines, names, exec_, arch)
 
 
 _ANALYSIS = {

@@ -193,6 +193,14 @@ def test_a_native_call_is_read_and_its_result_goes_back_in_the_same_form(server,
     assert second["messages"][3] == {"role": "tool", "tool_call_id": "abc", "content": "no hit"}
 
 
+def test_each_rollout_is_asked_with_its_own_seed_unless_one_is_set(server):
+    begun = [ASKED[0], Message("user", "Begin.", data={"seed": 8})]
+    ask(endpoint(server, says("ok")), begun)
+    ask(endpoint(server, says("ok"), seed=2), begun)
+    ask(endpoint(server, says("ok")))
+    assert [asked.get("seed") for asked in server.asked] == [8, 2, None]
+
+
 def test_a_call_in_the_text_is_read_and_its_result_goes_back_as_text(server, stream):
     policy = endpoint(server, says(f"I look.\n{TEXT_CALL}"), stream=stream)
     message = ask(policy)
@@ -214,6 +222,14 @@ def test_a_call_in_the_reasoning_is_read_and_the_reasoning_kept(server, stream):
 def test_reasoning_beside_an_answer_makes_no_calls(server):
     message = ask(endpoint(server, says('{"final_code": "c1"}', reasoning_content=f"Not {TEXT_CALL}")))
     assert message.tool_calls == ()
+
+
+def test_a_model_that_writes_its_calls_is_stopped_after_each(server, stream):
+    policy = endpoint(server, says(TEXT_CALL), says(TEXT_CALL.removesuffix("</tool_call>")), stream=stream)
+    ask(policy)
+    message = ask(policy)
+    assert [asked.get("stop") for asked in server.asked] == [None, ["</tool_call>"]]
+    assert (message.content, message.tool_calls[0].name) == (TEXT_CALL, "search")
 
 
 def test_native_arguments_that_are_no_json_reach_the_toolbox_as_they_are(server):

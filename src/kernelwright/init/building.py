@@ -233,33 +233,8 @@ def _program(command: str) -> str:
     return next((word for word in words if word.startswith(("./", "../"))), words[0])
 
 
-_HOUSEKEEPING = frozenset(
-    [
-        "rm",
-        "mkdir",
-        "echo",
-        "diff",
-        "cp",
-        "mv",
-        "ulimit",
-        "cat",
-        "make",
-        "gunzip",
-        "for",
-        "if",
-        "tar",
-        "wget",
-        "cmp",
-        "sleep",
-        "exit",
-        "export",
-        "true",
-        "printf",
-        "unzip",
-        "cd",
-        "ln",
-        "touch",
-    ]
+_HOUSEKEEPING = re.compile(
+    "rm|mkdir|echo|diff|cp|mv|ulimit|cat|make|gunzip|for|if|tar|wget|cmp|sleep|exit|export|true|printf|unzip|cd|ln|touch"
 )
 _SHELL = re.compile(r"[|&;<>`$*?]")
 
@@ -279,7 +254,7 @@ def _run_line(line: str) -> RunDraft | None:
         words = shlex.split(rest)
     except ValueError:
         return None
-    if not words or words[0] in _HOUSEKEEPING:
+    if not words or _HOUSEKEEPING.fullmatch(words[0]):
         return None
     if _SHELL.search(rest):
         return RunDraft("", shlex.join(["sh", "-c", f"cd {folder[1]} && {rest}" if folder else rest]), env,

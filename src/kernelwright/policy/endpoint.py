@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import openai
 
-from kernelwright.calls import parse_calls
+from kernelwright.calls import find_calls, parse_calls
 from kernelwright.errors import InfrastructureError, KernelwrightError, UserError
 from kernelwright.policy import ToolSpec
 from kernelwright.policy.wire import (
@@ -36,9 +36,11 @@ from kernelwright.trace import Message, Usage
 CHARS_PER_TOKEN = 3.5
 """For servers that report no usage; such counts are marked as estimated in the message's data."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
+END_OF_CALL = "</tool_call>"
+"""Where a model that writes its calls as text is stopped, since small ones go on and invent the result."""
 LEAST_REPLY_TOKENS = 1024
 """Where the conversation does not fit, room for the reply is halved down to this before old results are cut."""
-OPTIONS = ("tools", "seed", "temperature", "stream_options", "max_tokens", "max_completion_tokens")
+OPTIONS = ("tools", "seed", "temperature", "stream_options", "stop", "max_tokens", "max_completion_tokens")
 """What a request can do without."""
 
 _OVERFLOW = re.compile(
@@ -74,6 +76,7 @@ class Endpoint:
     stream: bool = True
     temperature: float | None = None
     seed: int | None = None
+    """Default: the rollout's, so that every attempt has its own."""
     max_reply_tokens: int | None = 4096
     price: Price | None = None
     timeout_s: float = 600.0
@@ -82,6 +85,8 @@ class Endpoint:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     left_out: set[str] = field(default_factory=set)
     """Request options that the server was found not to take."""
+    writes_calls: bool = False
+    """Whether the model was seen to write calls as text though it was offered native ones."""
     _answered: bool = False
     """Whether the server ever gave an answer: one that is not there at all is not waited for."""
 
@@ -116,7 +121,7 @@ class Endpoint:
                     shortened += cut
                     if not cut:
                         raise self._too_long(overflow) from None
-        return self._message(reply, shown, f"call_{len(messages)}", shortened)
+        return self._message(whole(reply), shown, f"call_{len(messages)}", shortened)
 
     def _request(self, messages: Sequence[Message], tools: Sequence[ToolSpec], room: int | None) -> dict[str, Any]:
         request: dict[str, Any] = {
@@ -124,7 +129,8 @@ class Endpoint:
             "messages": chat_messages(messages),
             "tools": chat_tools(tools) or None,
             "temperature": self.temperature,
-            "seed": self.seed,
+            "seed": self.seed if self.seed is not None else _seed(messages),
+            "stop": [END_OF_CALL] if "tools" in self.left_out or self.writes_calls else None,
             "stream_options": {"include_usage": True} if self.stream else None,
             "max_completion_tokens" if "max_tokens" in self.left_out else "max_tokens": room,
         }
@@ -213,6 +219,7 @@ class Endpoint:
                                    "again later; what was done so far is kept")  # fmt: skip
 
     def _message(self, reply: Reply, sent: Sequence[Message], prefix: str, shortened: int) -> Message:
+        self.writes_calls = self.writes_calls or bool(not reply.calls and find_calls(reply.text))
         usage, estimated = self._usage(reply, sent)
         notes = {"finish": reply.finish, "reasoning": reply.reasoning, "native": bool(reply.calls),
                  "shortened": shortened, "usage_estimated": estimated}  # fmt: skip
@@ -233,6 +240,18 @@ class Endpoint:
         price = self.price
         cost_usd = (prompt * price.prompt_usd + completion * price.completion_usd) / 1e6 if price else None
         return Usage(prompt, completion, cost_usd), estimated
+
+
+def whole(reply: Reply) -> Reply:
+    """`reply` with the end of a call that stopped it, which servers leave out."""
+    opened = reply.text.rfind("<tool_call>")
+    if reply.finish != "stop" or opened < 0 or END_OF_CALL in reply.text[opened:]:
+        return reply
+    return replace(reply, text=f"{reply.text.rstrip()}\n{END_OF_CALL}")
+
+
+def _seed(messages: Sequence[Message]) -> int | None:
+    return next((message.data["seed"] for message in messages if "seed" in message.data), None)
 
 
 def _can_pass(error: openai.APIStatusError) -> bool:

@@ -41,6 +41,7 @@ async def demangle(symbols: Sequence[str], cwd: str, exec_: Exec) -> dict[str, s
     plain = {symbol: base_name(symbol) for symbol in wanted}
     if not wanted:
         return plain
-    done = await exec_(["c++filt", *wanted], cwd)
+    # by way of a shell: a program that does not exist would count as a fault of the sandbox
+    done = await exec_(["sh", "-c", 'command -v c++filt >/dev/null && exec c++filt "$@"', "sh", *wanted], cwd)
     lines = done.stdout.decode(errors="replace").splitlines()
     return dict(zip(wanted, lines, strict=True)) if done.exit_code == 0 and len(lines) == len(wanted) else plain

@@ -26,6 +26,9 @@ from kernelwright.policy.rules.syntax import (
     text_of,
 )
 
+_LARGEST_POWER = 8
+_FLAT_FACTORS = 3
+
 
 def scopes(site: Site, *types: str) -> Iterator[tuple[Node, Names]]:
     """Nodes of these types in the region, each with the names that its function sees."""
@@ -133,23 +136,41 @@ def _power(call: Node, names: Names) -> str | None:
         return None
     suffix = "f" if kind == "float" else ""
     if _literal(base) == 2:
-        return f"exp2{suffix}({text_of(exponent)})" if names.kind(exponent) == kind else None
+        return _power_of_base_two(exponent, suffix, names)
     power = _literal(exponent)
-    return _expanded(base, power, suffix) if power is not None and pure(base) else None
+    return _product(base, power, suffix) if power is not None and pure(base) else None
 
 
-def _expanded(base: Node, power: float, suffix: str) -> str | None:
-    x, root = atom(base), f"sqrt{suffix}({text_of(base)})"
-    products = {1: x, 2: f"({x} * {x})", 3: f"({x} * {x} * {x})", 4: f"(({x} * {x}) * ({x} * {x}))", 0.5: root,
-                1.5: f"({x} * {root})"}  # fmt: skip
-    found = products.get(abs(power))
-    return found if found is None or power > 0 else f"(1.0{suffix} / {found})"
+def _power_of_base_two(exponent: Node, suffix: str, names: Names) -> str | None:
+    kind = names.kind(exponent)
+    if kind == "int":
+        return f"ldexp{suffix}(1.0{suffix}, {text_of(exponent)})"
+    return f"exp2{suffix}({text_of(exponent)})" if kind == ("float" if suffix else "double") else None
+
+
+def _product(base: Node, power: float, suffix: str) -> str | None:
+    """x to a whole or half power as products and a square root; None for powers that take more than eight factors."""
+    whole, half = divmod(abs(power), 1)
+    if half not in (0, 0.5) or not 0 < abs(power) <= _LARGEST_POWER:
+        return None
+    factors = [_repeated(atom(base), int(whole))] if whole else []
+    factors += [f"sqrt{suffix}({text_of(base)})"] if half else []
+    found = factors[0] if len(factors) == 1 and not (whole and not half) else f"({' * '.join(factors)})"
+    return found if power > 0 else f"(1.0{suffix} / {found})"
+
+
+def _repeated(x: str, times: int) -> str:
+    """x · x · …, halves in parentheses so that the compiler computes each once."""
+    if times <= _FLAT_FACTORS:
+        return " * ".join([x] * times)
+    half = _repeated(x, times // 2)
+    return f"({half}) * ({half})" + (f" * {x}" if times % 2 else "")
 
 
 POWER = Rule(
     "pow-to-multiply", EVERY,
-    "pow(x, c) with a literal c of 2, 3, 4, 0.5 or 1.5, or its negative, x a float or double expression without a call of "
-    "unknown effect or a store, and the result of the same precision as x; or pow(2, x)",
+    "pow(x, c) with a literal c that is a whole or half number of at most 8, or its negative, x a float or double expression "
+    "without a call of unknown effect or a store, and the result of the same precision as x; or pow(2, x)",
     "pow is a library routine of some hundred instructions; a product or a square root is one or two",
     _power_variants, gain=1.1, opening=True, repeats=True,
     assumes="a difference in the last bits, and the sign of pow(-0.0, 0.5), does not matter",

@@ -24,7 +24,7 @@ DIRECTIVES = frozenset({"preproc_def", "preproc_function_def", "preproc_call", "
 LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
 FLOAT_MATH = words(
     "sqrt cbrt exp exp2 log log2 log10 sin cos tan asin acos atan atan2 sinh cosh tanh pow fabs floor ceil fmin fmax "
-    "fmod fma hypot erf erfc round trunc copysign expm1 log1p rsqrt"
+    "fmod fma hypot erf erfc round trunc copysign expm1 log1p rsqrt ldexp"
 )
 """Functions of <cmath> (and CUDA's rsqrt) that read nothing but their arguments; each has a form with the suffix f."""
 PURE_CALLS = (

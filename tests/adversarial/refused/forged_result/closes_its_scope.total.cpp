@@ -1,0 +1,3 @@
+// refused for: brackets
+}
+void liar() {

