@@ -43,6 +43,12 @@ def test_other_blocks_are_the_whole_region(region, block, language):
     assert merge_functions(region, block, language) == block
 
 
+def test_a_main_that_was_added_to_try_the_code_is_dropped():
+    block = "#include <cmath>\n" + KERNEL + "\nint main() {\n  return 0;\n}\n"
+    assert merge_functions(KERNEL, block, "cuda") == "#include <cmath>\n" + KERNEL
+    assert "int main" in merge_functions("int main() { return 1; }", "int main() { return 0; }", "cpp")
+
+
 def test_templates_are_replaced_with_their_header():
     region = "template <typename T>\nT id(T x) { return x; }\nint other() { return 0; }\n"
     merged = merge_functions(region, "template <typename T>\nT id(T x) {\n  return T(x);\n}", "cpp")

@@ -122,23 +122,25 @@ def merge_functions(region_text: str, block_text: str, language: str) -> str:
     It is merged where it defines some of the region's functions and the region holds more than those. What stands before
     a function in the block (helpers, constants, templates) goes along with it. A block is the whole region where it
     shares no function with it, defines a name another number of times, or brings other declarations beside all the
-    region's functions.
+    region's functions. A `main` that models add to try the code out is dropped.
     """
     block = block_text.strip("\n")
     old, new = (text.encode(errors="surrogateescape") for text in (region_text, block))
-    functions, offered = find_functions(old, language), find_functions(new, language)
+    functions = find_functions(old, language)
+    if "main" not in {function.name for function in functions}:
+        new = _without(new, [function for function in find_functions(new, language) if function.name == "main"])
+    offered = find_functions(new, language)
     pairs = _pairs(functions, offered)
     replaced = [left for left, _ in pairs]
-    if not pairs or not _rest(old, replaced).strip():
-        return block
-    if len(replaced) == len(functions) and _rest(new, offered).strip():
-        return block
+    declares = bool(_code_in(_without(new, offered)))
+    if not pairs or not _code_in(_without(old, replaced)) or (len(replaced) == len(functions) and declares):
+        return new.decode(errors="surrogateescape").strip("\n")
     return _replaced(old, new, pairs).decode(errors="surrogateescape")
 
 
 def _pairs(old: Sequence[Function], new: Sequence[Function]) -> list[tuple[Function, Function]]:
     """Like-named functions of the region and the block, in the block's order; none where their counts differ."""
-    pairs = []
+    pairs: list[tuple[Function, Function]] = []
     for name in dict.fromkeys(function.name for function in new):
         left = [function for function in old if function.name == name]
         right = [function for function in new if function.name == name]
@@ -148,13 +150,18 @@ def _pairs(old: Sequence[Function], new: Sequence[Function]) -> list[tuple[Funct
     return sorted(pairs, key=lambda pair: pair[1].start)
 
 
-def _rest(data: bytes, functions: Sequence[Function]) -> bytes:
-    """What is left of `data` without `functions`, comments left out too."""
+def _without(data: bytes, functions: Sequence[Function]) -> bytes:
+    """`data` with `functions` cut out."""
     at, parts = 0, []
     for function in sorted(functions, key=lambda function: function.start):
         parts.append(data[at : function.start])
         at = max(at, function.end)
-    return re.sub(rb"//[^\n]*|/\*.*?\*/", b"", b"".join([*parts, data[at:]]), flags=re.DOTALL)
+    return b"".join([*parts, data[at:]])
+
+
+def _code_in(data: bytes) -> bytes:
+    """`data` without comments and the space around it."""
+    return re.sub(rb"//[^\n]*|/\*.*?\*/", b"", data, flags=re.DOTALL).strip()
 
 
 def _replaced(old: bytes, new: bytes, pairs: Sequence[tuple[Function, Function]]) -> bytes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,13 +47,19 @@ CALLING = """
 
 How to call a tool
 Think first, in short. Code goes into a fenced block before the call, never into JSON: the whole text of the region, or \
-complete functions of it.
-{fence}
+complete functions of it.{tags} A turn looks like this (its code is of another program):
+```{tag}
+void scale(float *a, int n) {{
+  for (int i = 0; i < n; ++i) a[i] *= 2.0f;
+}}
+```
 <tool_call>
 {{"name": "{tool}", "arguments": {{{arguments}}}}}
 </tool_call>
 If your interface has tool calls of its own, use those, with the code in a fenced block of the same message.
 Then stop and wait for the result. Go on until nothing gets faster any more."""
+
+SEVERAL = " Each fence names its region, as in ```{tag} region={name}."
 
 ANSWER = """
 
@@ -164,7 +170,9 @@ def _system(briefing: Briefing, tools: Sequence[ToolSpec]) -> str:
     text += BUDGET.format(max_calls=briefing.max_calls) if benchmark else ""
     if tools:
         tool, arguments = (BENCHMARK, '"compile_args": []') if benchmark else (tools[0].name, "…")
-        text += CALLING.format(fence="\n".join(_example(briefing)), tool=tool, arguments=arguments)
+        tags = SEVERAL.format(tag=_tag(briefing.language), name=next(iter(briefing.regions)))
+        text += CALLING.format(tags=tags if len(briefing.regions) > 1 else "", tag=_tag(briefing.language), tool=tool,
+                               arguments=arguments)  # fmt: skip
     if benchmark:
         forms = 'the id of a candidate that you benchmarked, or "original" if none was faster, or new text'
         return text + ANSWER.format(
@@ -174,18 +182,13 @@ def _system(briefing: Briefing, tools: Sequence[ToolSpec]) -> str:
     return text + ANSWER.format(when="Write" if not tools else "At the end, write", example='"…"', forms=forms)
 
 
-def _example(briefing: Briefing) -> Iterator[str]:
-    tag = "cpp" if briefing.language == "cpp" else "cuda"
-    names = list(briefing.regions)
-    for name in names[:2]:
-        yield f"```{tag} region={name}" if len(names) > 1 else f"```{tag}"
-        yield "the new code\n```"
+def _tag(language: str) -> str:
+    return "cpp" if language == "cpp" else "cuda"
 
 
 def _region(name: str, region: RegionText, language: str) -> str:
-    tag = "cpp" if language == "cpp" else "cuda"
     where = f"Region {name}: {region.file}, lines {region.first_line} to {region.last_line}"
-    return f"{where}\n```{tag}\n{region.text.rstrip()}\n```"
+    return f"{where}\n```{_tag(language)}\n{region.text.rstrip()}\n```"
 
 
 def _tunables(tunables: Mapping[str, tuple[int, ...]]) -> str:

@@ -395,7 +395,7 @@ class Workshop:
             tuple(words(run.command, self.arch, self.task.build.flags)),
             self.cwd,
             (Bind(folder, REPO, writable=True), *timing.binds),
-            {"PATH": tool_path(), **timing.env, **run.env},
+            {"PATH": tool_path(), **visible_devices(), **timing.env, **run.env},
             Limits(run.timeout_s, self.task.needs.memory_bytes, 2048, 2 * 2**30, self.task.needs.disk_bytes),
             gpu=self.task.needs.gpu or self.task.language != "cpp",
             cpus=tuple(cpus),
@@ -467,7 +467,7 @@ class Workshop:
                 ("./program",),
                 "/kw/stand-alone",
                 (bind,),
-                {"PATH": tool_path()},
+                {"PATH": tool_path(), **visible_devices()},
                 limits,
                 gpu=self.task.language != "cpp",
             )
@@ -504,6 +504,12 @@ def tool_path() -> str:
     folders = [str(Path(found).parent) for tool in tools if (found := shutil.which(tool))]
     cuda = ["/usr/local/cuda/bin"] if Path("/usr/local/cuda/bin").is_dir() else []
     return ":".join(dict.fromkeys([*folders, *cuda, "/usr/local/bin", "/usr/bin", "/bin"]))
+
+
+def visible_devices() -> dict[str, str]:
+    """The user's choice of accelerators, which a job's own environment must repeat."""
+    names = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+    return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def failure_of(result: RunResult, timeout_s: float) -> tuple[Outcome, str] | None:

@@ -7,6 +7,7 @@ best. What is reported is the verifier's word only. Nothing found is a result to
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import random
@@ -211,6 +212,7 @@ async def _judge(task: Task, sandbox: Sandbox, store: Store, run: Run, watcher: 
     async with Workshop(task, sandbox, keep) as shop:
         baseline = await open_baseline(shop, (*task.shown, *task.held_out), watcher.progress)
         verifier = Verifier(baseline, random.Random(run.id), watcher.progress)
+        first: tuple[int, Verdict] | None = None
         for attempt, answer in answers:
             watcher.progress(f"proving the answer of attempt {attempt + 1}")
             verdict = await verifier(answer, PROVE, task.verify.budget_s)
@@ -218,10 +220,11 @@ async def _judge(task: Task, sandbox: Sandbox, store: Store, run: Run, watcher: 
             if verdict.outcome is Outcome.CORRECT and verdict.comparison is Comparison.FASTER:
                 parts = await _gain_by_part(verifier, answer, verdict)
                 return result_of(task, store, run, attempt, verdict, parts)
+            first = first or (attempt, verdict)
             if time.monotonic() - started > 2 * task.verify.budget_s:
                 break
-        attempt, answer = answers[0]
-        return result_of(task, store, run, attempt, verdict, None)
+        assert first is not None
+        return result_of(task, store, run, *first, None)
 
 
 def ranked(store: Store, run: Run) -> list[tuple[int, Candidate]]:
@@ -314,4 +317,6 @@ def flags_hint(task: Task, answer: Candidate) -> str | None:
 
 
 def options_json(options: Options) -> dict[str, Any]:
-    return asdict(options)
+    """The options as the store gives them back."""
+    plain: dict[str, Any] = json.loads(json.dumps(asdict(options)))
+    return plain

@@ -281,8 +281,8 @@ async def _report(
 ) -> Report:
     if language == "cpp":
         return await cpp.report(command, file, lines, names, exec_)
-    vendor = hip if language == "hip" else cuda
-    return await vendor.report(command, file, lines, names, exec_, arch)
+    report = hip.report if language == "hip" else cuda.report
+    return await report(command, file, lines, names, exec_, arch)
 
 
 _ANALYSIS = {

@@ -24,6 +24,7 @@ from kernelwright.slots import available_cores, slot
 from kernelwright.source import find_functions
 from kernelwright.task import Run, Task
 from kernelwright.toolchain.arguments import check_arguments
+from kernelwright.toolchain.devices import visible_gpus
 from kernelwright.toolchain.kernel_time import KernelTime
 from kernelwright.trace import Candidate
 
@@ -179,11 +180,19 @@ def bare_name(demangled: str) -> str:
     return head.split()[-1].split("::")[-1] if head else demangled
 
 
+def device_of(task: Task) -> int | None:
+    """The index of the accelerator that runs of a task use: the first visible one. None for a CPU task."""
+    if task.language == "cpp":
+        return None
+    return next((gpu.index for gpu in visible_gpus("amd" if task.language == "hip" else "nvidia")), 0)
+
+
 def exclusive(task: Task, progress: Progress) -> AbstractAsyncContextManager[None]:
     """The device, or all cores of this machine, alone for timed runs."""
-    if task.language == "cpp":
+    device = device_of(task)
+    if device is None:
         return slot("cpu", available_cores(), on_wait=progress)
-    return slot("gpu", (0,), on_wait=progress)
+    return slot("gpu", (device,), on_wait=progress)
 
 
 async def compare(
@@ -227,5 +236,5 @@ async def compare(
             rng=rng,
             time_budget_s=time_budget_s,
             on_pair=told,
-            gpu=None if baseline.task.language == "cpp" else 0,
+            gpu=device_of(baseline.task),
         )

@@ -6,8 +6,8 @@ import textwrap
 
 import pytest
 
-from kernelwright.policy.rules import explain
 from kernelwright.policy.rules.draft import CODE_RULES
+from kernelwright.policy.rules.explain import explain, listing
 from kernelwright.policy.rules.flags import options
 from kernelwright.policy.rules.rule import Rule, rewrites
 from kernelwright.policy.rules.syntax import Edit, Site
@@ -35,7 +35,8 @@ FIRES = {
         "pow-to-multiply", "cpp", "double f(double x) { return pow(x, 2) + std::pow(x + 1, 3.0); }",
         "double f(double x) { return (x * x) + ((x + 1) * (x + 1) * (x + 1)); }"),
     "pow with a larger exponent, a half and a negative one": (
-        "pow-to-multiply", "cuda", "void f(float *a, float x) { a[0] = powf(x, 4.f); a[1] = powf(x, 0.5f); a[2] = powf(x, -1.5f); }",
+        "pow-to-multiply", "cuda",
+        "void f(float *a, float x) { a[0] = powf(x, 4.f); a[1] = powf(x, 0.5f); a[2] = powf(x, -1.5f); }",
         "void f(float *a, float x) { a[0] = ((x * x) * (x * x)); a[1] = sqrtf(x); a[2] = (1.0f / (x * sqrtf(x))); }"),
     "pow inside pow": (
         "pow-to-multiply", "cpp", "double f(double x) { return pow(pow(x, 2) + 1, 0.5); }",
@@ -456,9 +457,11 @@ def test_fast_math_on_host_code_keeps_nan_tests() -> None:
 
 
 def test_every_rule_explains_itself() -> None:
-    listed = explain()
+    listed = listing()
     assert len(listed) > 20
     for entry in listed:
         assert entry["precondition"]
         assert entry["reason"]
         assert set(entry["languages"]) <= {"cuda", "hip", "cpp"}
+        assert f"{entry['name']} (" in explain()
+    assert max(map(len, explain().splitlines())) <= 100

@@ -121,7 +121,7 @@ def compose(repo: Path, path: Path, language: str, regions: Sequence[RegionDraft
         siblings=_folders(folders, building.folder, root), file=path.relative_to(root).as_posix(),
         regions=tuple(regions), building=building, time=times[0] if times else None,
         other_times=tuple(times[1:8]), checks=tuple(checks), libraries=tuple(dict.fromkeys(libraries)),
-        notes=tuple(_notes(building, missing, times, checks)),
+        notes=(*_notes(building, missing, times, checks), *_written(sources, root)),
     )  # fmt: skip
 
 
@@ -228,6 +228,21 @@ def _notes(
     return notes
 
 
+def _written(sources: Sequence[Path], root: Path) -> list[str]:
+    """A note for each place where a source opens a file to write: a file's content is the strongest evidence."""
+    notes = []
+    for source in sources:
+        data = source.read_bytes()
+        for found in re.finditer(
+            rb'\bfopen\s*\(\s*([^,;]{1,60}),\s*"w|\bofstream\s+\w+\s*[({]\s*([^,;)}]{1,60})', data
+        ):
+            line = data.count(b"\n", 0, found.start()) + 1
+            name = (found[1] or found[2]).decode(errors="replace").strip()
+            notes.append(f"{source.relative_to(root).as_posix()}:{line} writes the file {name}: where it holds results, name"
+                         ' it among the outputs of a run and add a check of kind "file".')  # fmt: skip
+    return notes[:3]
+
+
 TryRun = Callable[[str], Awaitable[tuple[int | None, str]]]
 """Builds if needed, runs a command of the draft in its working folder, and gives exit code and output."""
 
@@ -240,25 +255,33 @@ async def settle(task: TaskDraft, try_run: TryRun) -> TaskDraft:
 
 
 def adapt(task: TaskDraft, exit_code: int | None, output: str) -> TaskDraft:
-    """The draft corrected by what the program really printed."""
-    times = [time for time in (task.time, *task.other_times) if time is not None]
-    matching = [time for time in times if _numbers(time.pattern, output)]
-    notes = [note for note in task.notes if "printed time" not in note]
+    """The draft corrected by what the program really printed; unchanged but for a note where it did not end well."""
+    said = f"exit code {exit_code}" if exit_code is not None else "a signal or its time limit"
     if exit_code != 0:
-        notes.insert(0, f"The unmodified program ended with {'a signal' if exit_code is None else f'exit code {exit_code}'}"
-                     " in a trial run: it must end with 0, or give the code to the exit_code check.")  # fmt: skip
-    if not matching:
+        note = f"The unmodified program ended with {said} in a trial run: choose arguments with which it ends with 0."
+        return replace(task, notes=(note, *task.notes))
+    times = [time for time in (task.time, *task.other_times) if time is not None and _numbers(time.pattern, output)]
+    notes = [note for note in task.notes if "printed time" not in note]
+    if not times:
         notes.append("No printed time was found in a trial run: the wall time of the whole process is taken.")
-    chosen = matching[0] if matching else None
-    if chosen is not None:
-        count = len(_numbers(chosen.pattern, output))
-        chosen = replace(chosen, aggregate="sum" if count > 1 else "last",
-                         where=f"{chosen.where}, {count} in a trial run")  # fmt: skip
+    if any(check.kind == "forbid" and check.active and _is_printed(check, output) for check in task.checks):
+        notes.insert(0, "The unmodified program calls its own result wrong in a trial run: choose other arguments.")
     return replace(
-        task, time=chosen, other_times=tuple(time for time in matching[1:]),
+        task, time=_counted(times[0], output) if times else None, other_times=tuple(times[1:]),
         checks=tuple(_adapted(check, output) for check in task.checks), notes=tuple(notes),
-        proven=f"exit code {exit_code}, {len(output.splitlines())} lines of output",
+        proven=f"{said}, {len(output.splitlines())} lines of output",
     )  # fmt: skip
+
+
+def _is_printed(check: CheckDraft, output: str) -> bool:
+    return re.search(check.pattern, output, re.MULTILINE) is not None
+
+
+def _counted(time: TimeDraft, output: str) -> TimeDraft:
+    """The time with the aggregate that fits how often it was printed."""
+    count = len(_numbers(time.pattern, output))
+    several = "sum" if time.better == "lower" else "mean"
+    return replace(time, aggregate=several if count > 1 else "last", where=f"{time.where}, {count} in a trial run")
 
 
 def _numbers(pattern: str, output: str) -> list[float]:
@@ -272,7 +295,7 @@ def _numbers(pattern: str, output: str) -> list[float]:
 
 
 def _adapted(check: CheckDraft, output: str) -> CheckDraft:
-    printed = re.search(check.pattern, output, re.MULTILINE) is not None
+    printed = _is_printed(check, output)
     if check.kind == "require":
         note = check.note if printed else f"{check.note}; not printed in a trial run"
         return replace(check, active=printed, note=note)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -119,7 +119,22 @@ def read_prints(data: bytes, file: str, language: str) -> tuple[list[Line], list
         if node.type == "string_literal" and (text := _literal(node)).strip()
         and (node.parent is None or node.parent.type != "preproc_include")
     ]  # fmt: skip
-    return lines, texts
+    return _labelled(lines), texts
+
+
+def _labelled(lines: Sequence[Line]) -> list[Line]:
+    """A value on a line of its own takes the label on the line before it, as in `Total time:` and then `1.5 s`."""
+    out: list[Line] = []
+    for line in lines:
+        label = out[-1] if out else None
+        if (
+            label is not None and label.function == line.function and len(label.pieces) == 1
+            and label.literal.endswith(":") and line.pieces and isinstance(line.pieces[0], Value)
+        ):  # fmt: skip
+            line = replace(line, pieces=(f"{label.literal} ", *line.pieces))
+        if line.pieces:
+            out.append(line)
+    return out
 
 
 _Printed = tuple[list[str | Value], tree_sitter.Node]

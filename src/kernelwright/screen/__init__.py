@@ -32,6 +32,7 @@ _RULES: tuple[Callable[[Change], Iterator[Finding]], ...] = (
     lifetime.statics_are_seen,
     lifetime.storage_ends_with_the_call,
     lifetime.nothing_mutable_in_constants,
+    lifetime.constants_stay_constant,
     definitions.keeps_what_is_used_outside,
     definitions.takes_no_name_of_the_outside,
     definitions.defines_the_functions_it_declares,
@@ -40,10 +41,12 @@ _RULES: tuple[Callable[[Change], Iterator[Finding]], ...] = (
     calls.waits_as_the_original_does,
     calls.launches_in_the_same_stream,
     calls.touches_only_what_the_original_touches,
+    calls.changes_only_what_the_original_changes,
     calls.calls_helpers_only,
     calls.addresses_are_not_written_as_numbers,
     shape.jumps_stay_inside,
     buffers.reads_no_write_only_buffer,
+    buffers.writes_no_read_only_buffer,
 )
 
 

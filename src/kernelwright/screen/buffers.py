@@ -1,4 +1,4 @@
-"""The rule about buffers: what the original region only writes, a candidate does not read.
+"""The rules about buffers: what the original region only writes is not read, what it only reads is not written.
 
 A kernel that reads its own old output can skip the work when the result is there already. Reading back what the same
 call has stored is honest and passes: behind a store with the same index, or an update (`c[i] += …`) behind any store,
@@ -19,10 +19,11 @@ from kernelwright.screen.scope import Names, declarator_names, text
 from kernelwright.source import function_name, walk
 
 _READERS = re.compile(
-    r"(?!.*(?:store|__st|_st_))(?:.*(?:load|ldg|ldc|lds|ldlu|gather|atomic|fetch|exchange|compare|reduce|accumulate|equal"
+    r"(?!.*(?:store|__st|_st_))(?:.*(?:load|ldg|ldc|lds|ldlu|gather|compare|reduce|accumulate|equal"
     r"|inner_product|count|find|max_element|min_element).*|dot|memcmp)",
     re.IGNORECASE,
 )
+_UPDATERS = re.compile(r".*(?:atomic|fetch|exchange).*", re.IGNORECASE)
 _READ_ARGUMENTS = {"memcpy": (1,), "memmove": (1,), "__builtin_memcpy": (1,), "copy": (0, 1), "copy_n": (0,), "transform": (0, 1)}  # fmt: skip
 _FILLS = re.compile(r"(?:__builtin_)?memset|(?:cuda|hip)Memset(?:Async)?|fill(?:_n)?")
 _POINTER_CASTS = re.compile(r"(?:reinterpret|static|const)_cast|(?:__builtin_)?assume_aligned|__cvta_\w+")
@@ -45,6 +46,10 @@ class Access:
     unclear: list[tree_sitter.Node] = field(default_factory=list)
 
     @property
+    def only_read(self) -> bool:
+        return bool(self.reads) and not (self.stores or self.updates or self.fills or self.unclear)
+
+    @property
     def only_written(self) -> bool:
         return bool(self.stores) and not (self.reads or self.updates or self.unclear)
 
@@ -61,14 +66,32 @@ class Access:
 
 def reads_no_write_only_buffer(change: Change) -> Iterator[Finding]:
     """Buffers that the original only stores to are only stored to, or read back behind a store of the same call."""
-    helpers = change.outside.helpers
-    old = _Accesses(change.old.root, change.old_names, helpers).found
-    new = _Accesses(change.new.root, change.new_names, helpers).found
+    old, new = _accesses(change)
     for key, access in old.items():
         if access.only_written and key in new:
             for node in new[key].uncovered():
-                yield Finding(change.new.offset(node), f"it reads {text(node)!r}, which the original region only writes",
+                yield Finding(change.new.offset(node), f"it reads {_name(node)!r}, which the original region only writes",
                               "keep sums in local variables and store them at the end")  # fmt: skip
+
+
+def writes_no_read_only_buffer(change: Change) -> Iterator[Finding]:
+    """Buffers and variables of the surroundings that the original only reads are not written."""
+    old, new = _accesses(change)
+    for key, access in old.items():
+        if access.only_read and key in new:
+            for node in [node for node, _ in new[key].stores] + new[key].updates:
+                yield Finding(change.new.offset(node), f"it writes {_name(node)!r}, which the original region only reads",
+                              "write to local variables and to the original's outputs")  # fmt: skip
+
+
+def _accesses(change: Change) -> tuple[Mapping[Key, Access], Mapping[Key, Access]]:
+    helpers = change.outside.helpers
+    return (_Accesses(change.old.root, change.old_names, helpers).found,
+            _Accesses(change.new.root, change.new_names, helpers).found)  # fmt: skip
+
+
+def _name(node: tree_sitter.Node) -> str:
+    return next(text(inner) for inner in walk(node) if inner.type == "identifier")
 
 
 def _covers(store: tree_sitter.Node, read: tree_sitter.Node) -> bool:
@@ -88,9 +111,7 @@ def _ancestors(node: tree_sitter.Node) -> Iterator[tree_sitter.Node]:
 class _Accesses:
     """Follows every pointer that enters a text, by parameter or by free name, through aliases and helpers of the text."""
 
-    def __init__(
-        self, root: tree_sitter.Node, names: Names, helpers: Mapping[str, Sequence[tree_sitter.Node]]
-    ) -> None:
+    def __init__(self, root: tree_sitter.Node, names: Names, helpers: Mapping[str, Sequence[tree_sitter.Node]]) -> None:
         self.names = names
         self.free = {node.id for node in names.free}
         self.functions: dict[str, list[tree_sitter.Node]] = defaultdict(list)
@@ -135,8 +156,8 @@ class _Accesses:
             element = right.child_by_field_name("argument") if right.type == "subscript_expression" else None
             for name in declarator_names(left) if element is not None else ():
                 self.references[node.parent.id, text(name)] |= self.buffers(element)
-        for name, declaration in self._assigned(node, left):
-            self.pointers[declaration.id, name] |= self.buffers(right)
+        for target, declaration in self._assigned(node, left):
+            self.pointers[declaration.id, target] |= self.buffers(right)
 
     def _assigned(self, node: tree_sitter.Node, left: tree_sitter.Node) -> Iterator[tuple[str, tree_sitter.Node]]:
         if node.type == "assignment_expression":
@@ -236,6 +257,8 @@ class _Accesses:
             return
         if name == "asm" or name in self.outside:
             access.unclear.append(node)
+        elif _UPDATERS.fullmatch(name):
+            access.updates.append(node)
         elif _FILLS.fullmatch(name) and position == 0:
             access.fills.append(call)
         elif _READERS.fullmatch(name) or position in _READ_ARGUMENTS.get(name, ()):
@@ -272,7 +295,11 @@ def _step_to_base(node: tree_sitter.Node) -> tree_sitter.Node | None:
         return node.child_by_field_name("left")
     if node.type == "pointer_expression" and text(node).startswith("&"):
         inner = node.child_by_field_name("argument")
-        return inner.child_by_field_name("argument") if inner is not None and inner.type == "subscript_expression" else None
+        return (
+            inner.child_by_field_name("argument")
+            if inner is not None and inner.type == "subscript_expression"
+            else None
+        )
     if node.type == "call_expression" and _POINTER_CASTS.fullmatch(_callee(node)):
         arguments = node.child_by_field_name("arguments")
         return arguments.named_children[0] if arguments is not None and arguments.named_children else None

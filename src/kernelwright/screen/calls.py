@@ -10,10 +10,11 @@ import tree_sitter
 
 from kernelwright.screen import names
 from kernelwright.screen.context import Change, Finding
-from kernelwright.screen.scope import text
+from kernelwright.screen.scope import Names, text
 from kernelwright.screen.text import Code, Token
 from kernelwright.source import walk
 
+_DEFAULT_STREAM = "the default stream"
 _ADVICE = "compute only what the original region computes"
 _ASM = {"asm", "__asm__", "__asm"}
 _ATTRIBUTES = {"__attribute__", "__attribute", "__declspec"}
@@ -30,7 +31,7 @@ def refused_names(change: Change) -> Iterator[Finding]:
                 yield _refused(change, token, name, reason)
     for node in change.new_names.free:
         reason = names.refused_word(text(node))
-        if reason is not None and text(node) not in old:
+        if reason is not None and text(node) not in old and text(node) not in change.outside.helpers:
             yield Finding(change.new.offset(node), _does(text(node), text(node), reason), _ADVICE)
     for node in change.new_names.members:
         if _is_called(node) and text(node) not in old and names.refused_word(text(node)) is not None:
@@ -53,23 +54,9 @@ def _does(name: str, written: str, reason: str) -> str:
     return f"{name!r}{through} {reason}, and the original region does not use it so"
 
 
-def _opened(change: Change, token: Token) -> Iterator[str]:
-    """A name, and what it stands for where it is a macro of the surroundings."""
-    if token.kind != "name":
-        return
-    yield token.text
-    seen, todo = {token.text}, [token.text]
-    while todo:
-        macro = change.outside.macros.get(todo.pop())
-        for name in re.findall(r"[A-Za-z_]\w*", _unquoted(macro.body) if macro else ""):
-            if name not in seen:
-                seen.add(name)
-                todo.append(name)
-                yield name
-
-
-def _unquoted(body: str) -> str:
-    return re.sub(r'"(?:\\.|[^"\\])*"', '""', body)
+def _opened(change: Change, token: Token) -> tuple[str, ...]:
+    """A name, and the names that it stands for where it is a macro of the surroundings."""
+    return change.outside.opened(token.text) if token.kind == "name" else ()
 
 
 def _with_macros(change: Change, code: Code) -> Counter[str]:
@@ -86,9 +73,23 @@ def macros_of_the_outside(change: Change) -> Iterator[Finding]:
         if any(macro.pastes for macro in opened) and words not in _calls(change.old, token.text):
             yield Finding(token.at, f"the macro {token.text!r} pastes names together in a way the original does not",
                           "write out what it stands for")  # fmt: skip
-        hidden = set(_opened(change, token)) & ({"static", "extern", *_ASM, *_ATTRIBUTES, "_Pragma"})
+        hidden = set(_opened(change, token)) & {"extern", *_ASM, *_ATTRIBUTES, "_Pragma"}
         if hidden and not change.original_has(token.text) and token.text not in change.new.qualifiers:
             yield Finding(token.at, f"the macro {token.text!r} holds {min(hidden)!r}", "write out what it stands for")
+        if "static" in _opened(change, token) and not _heads_function(change.new, index):
+            yield Finding(token.at, f"the macro {token.text!r} holds 'static'", "keep variables local")
+
+
+def _heads_function(code: Code, index: int) -> bool:
+    """Whether the declaration that starts at a token is a function's definition."""
+    for at in range(index + 1, len(code.tokens)):
+        if code.tokens[at].text in ("=", ";", "{", "["):
+            return False
+        if code.tokens[at].text == "(":
+            return any(
+                after.text in ("{", "const", "noexcept", "->") for after in code.tokens[code.group(at) + 1 :][:1]
+            )
+    return False
 
 
 def _calls(code: Code, name: str) -> set[str]:
@@ -130,19 +131,17 @@ def _launch_after(code: Code, name: str) -> bool:
 
 
 def launches_in_the_same_stream(change: Change) -> Iterator[Finding]:
-    """A launch goes into a stream that the original region uses, or into the default one."""
-    known = {"0", "nullptr", "NULL"} | {
-        stream for node in change.old_nodes("kernel_call_syntax") for stream in _stream(node)
-    }
+    """A launch goes into a stream that the original region launches into; the default one where it launches nothing."""
+    known = {_stream(node) for node in change.old_nodes("kernel_call_syntax")} or {_DEFAULT_STREAM}
     for node in change.nodes("kernel_call_syntax"):
-        for stream in _stream(node):
-            if stream not in known:
-                yield Finding(change.new.offset(node), f"it launches into the stream {stream!r}, which the original does not use",
-                              "launch into the original's stream")  # fmt: skip
+        if (stream := _stream(node)) not in known:
+            yield Finding(change.new.offset(node), f"it launches into the stream {stream!r}, which the original does not use",
+                          f"launch into {min(known)}")  # fmt: skip
 
 
-def _stream(node: tree_sitter.Node) -> list[str]:
-    return ["".join(text(child).split()) for child in node.named_children[3:4]]
+def _stream(node: tree_sitter.Node) -> str:
+    given = "".join("".join(text(child).split()) for child in node.named_children[3:4])
+    return _DEFAULT_STREAM if given in ("", "0", "nullptr", "NULL") else given
 
 
 def touches_only_what_the_original_touches(change: Change) -> Iterator[Finding]:
@@ -162,7 +161,7 @@ def _is_qualifier(node: tree_sitter.Node) -> bool:
 
 
 _INTEGRAL = re.compile(
-    r"(?:const|constexpr|static|unsigned|long|short|int|size_t|u?int\d+_t|bool|ptrdiff_t|ssize_t|dim3|uint|\s)+"
+    r"(?:const|constexpr|static|inline|unsigned|long|short|int|size_t|u?int\d+_t|bool|ptrdiff_t|ssize_t|dim3|uint|\s)+"
 )
 _ARITHMETIC = re.compile(_INTEGRAL.pattern[:-2] + r"|float|double|__constant__)+")
 
@@ -177,6 +176,45 @@ def _is_plain_constant(declared: tree_sitter.Node) -> bool:
     start = min((d.start_byte for d in declarators), default=declared.end_byte) - declared.start_byte
     head = (declared.text or b"")[:start].decode(errors="replace")
     return bool(_INTEGRAL.fullmatch(head)) or ("const" in head and bool(_ARITHMETIC.fullmatch(head)))
+
+
+def changes_only_what_the_original_changes(change: Change) -> Iterator[Finding]:
+    """Variables of the surroundings are not set, and their objects not emptied or resized, where the original does not."""
+    changed = {name for name, _, _ in _changed(change, change.old_names)}
+    for name, how, node in _changed(change, change.new_names):
+        if name not in changed and change.outside.variable(name, change.level) is not None:
+            yield Finding(change.new.offset(node), f"it changes {name!r} by {how!r}, which the original does not",
+                          "write to local variables and to the original's outputs")  # fmt: skip
+
+
+def _changed(change: Change, found: Names) -> Iterator[tuple[str, str, tree_sitter.Node]]:
+    """Names of the surroundings that are assigned, counted, have their address taken or a changing member called."""
+    for node in found.free:
+        place = node
+        while (parent := place.parent) is not None and (
+            parent.type == "parenthesized_expression"
+            or (
+                parent.type in ("field_expression", "subscript_expression")
+                and parent.child_by_field_name("argument") == place
+            )
+        ):
+            place = parent
+        kind = parent.type if parent is not None else ""
+        if parent is not None and kind == "assignment_expression" and parent.child_by_field_name("left") == place:
+            yield text(node), text(parent.child_by_field_name("operator")), node
+        elif parent is not None and kind == "update_expression":
+            yield text(node), "++" if "++" in text(parent) else "--", node
+        elif parent is not None and place is node and kind == "pointer_expression" and text(parent).startswith("&"):
+            yield text(node), "&", node
+        elif kind == "call_expression" and place.type == "field_expression":
+            method = text(place.child_by_field_name("field"))
+            if _MUTATORS.fullmatch(method):
+                yield text(node), method, node
+
+
+_MUTATORS = re.compile(
+    r"clear|resize|assign|swap|push_\w+|pop_\w+|erase|insert\w*|emplace\w*|reserve|shrink_to_fit|reset|release|fill|set\w*|store"
+)
 
 
 def calls_helpers_only(change: Change) -> Iterator[Finding]:
@@ -235,24 +273,21 @@ def _refused_ptx(code: str) -> str | None:
 
 def attributes(change: Change) -> Iterator[Finding]:
     """Attributes from a list: none that runs code, renames, places or promises."""
-    tokens = change.new.tokens
-    for index, token in enumerate(tokens):
-        bracket = (
-            token.text == "["
-            and tokens[index + 1 : index + 2]
-            and tokens[index + 1].text == "["
-            and tokens[index + 1].at == token.at + 1
-        )
-        if token.text not in _ATTRIBUTES and not bracket:
-            continue
-        start = index if bracket else index + 1
-        for name in _attribute_names(tokens[start : change.new.group(start) + 1]):
-            if not names.ATTRIBUTES_ALLOWED.fullmatch(name.strip("_")) and not change.original_has(name):
-                yield Finding(
-                    token.at,
-                    f"the attribute {name!r} is not on the list",
-                    "use aligned, always_inline or target, or none",
-                )
+    original = {name for _, name in _attributes(change.old)}
+    for at, name in _attributes(change.new):
+        if name not in original and not names.ATTRIBUTES_ALLOWED.fullmatch(name):
+            yield Finding(at, f"the attribute {name!r} is not on the list",
+                          "use aligned, always_inline or target, or none")  # fmt: skip
+
+
+def _attributes(code: Code) -> Iterator[tuple[int, str]]:
+    """Every attribute of `__attribute__((…))` and `[[…]]`, underscores around its name left out."""
+    for index, (token, after) in enumerate(zip(code.tokens, code.tokens[1:], strict=False)):
+        bracketed = token.text == after.text == "[" and after.at == token.at + 1
+        if token.text in _ATTRIBUTES or bracketed:
+            start = index if bracketed else index + 1
+            for name in _attribute_names(code.tokens[start : code.group(start) + 1]):
+                yield token.at, name.strip("_")
 
 
 def _attribute_names(tokens: list[Token]) -> Iterator[str]:

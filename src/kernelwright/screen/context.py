@@ -49,6 +49,7 @@ class Outside:
     others: tuple[Code, ...] = ()
     after: str = ""
     """The text behind the region."""
+    _opened: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _troubles: dict[str, str | None] = field(default_factory=dict)
 
     @cached_property
@@ -87,6 +88,17 @@ class Outside:
                     found[match[1]] = Macro(match[1], match[3], "##" in match[3], match[2] is not None)
         return found
 
+    def opened(self, name: str) -> tuple[str, ...]:
+        """`name`, and all names in what it stands for where it is a macro; strings left out."""
+        if name not in self._opened:
+            found = [name]
+            for inner in found:
+                macro = self.macros.get(inner)
+                body = re.sub(r'"(?:\\.|[^"\\])*"', '""', macro.body) if macro is not None else ""
+                found += [word for word in dict.fromkeys(re.findall(r"[A-Za-z_]\w*", body)) if word not in found]
+            self._opened[name] = tuple(found)
+        return self._opened[name]
+
     @cached_property
     def empty_macros(self) -> frozenset[str]:
         """Macros that stand for qualifiers only, as in `#define DEVICE __device__ inline`."""
@@ -111,11 +123,17 @@ class Outside:
 
     def variable(self, name: str, level: Level) -> tree_sitter.Node | None:
         """The declaration of an outside variable that a region could name, where there is one."""
-        if level == "block" and name in self.names.visible:
-            kind, node = self.names.visible[name]
-            return node if kind == "variable" and node.type not in ("lambda_capture_initializer",) else None
+        if level == "block" and name in self.local_variables:
+            return self.local_variables[name]
         found = self.variables.get(name)
         return found[0].node if found else None
+
+    @cached_property
+    def local_variables(self) -> dict[str, tree_sitter.Node]:
+        """What a region inside a function sees of it; `vector<double> a(n * n);` reads like a prototype."""
+        return {name: node for name, (kind, node) in self.names.visible.items()
+                if kind == "variable" or (kind == "prototype" and node.parent is not None
+                                          and node.parent.type == "compound_statement")}  # fmt: skip
 
     def trouble(self, name: str) -> str | None:
         """Why a function or class of the surroundings is no mere helper, or None where it is one, or unknown."""
@@ -205,7 +223,7 @@ class Change:
     @cached_property
     def value_names(self) -> set[str]:
         """Names from outside that are values, so that `a * b;` with such an `a` declares nothing."""
-        values = {name for name, (kind, _) in self.outside.names.visible.items() if kind == "variable"}
+        values = set(self.outside.local_variables)
         return (
             values | set(self.outside.variables) | set(self.outside.macros) | set(self.outside.declared("enumerator"))
         )

@@ -115,7 +115,9 @@ def takes_no_name_of_the_outside(change: Change) -> Iterator[Finding]:
             if change.level == "file" and not _own_operator(change, declared):
                 yield Finding(at, f"{declared.name!r} would change what that operator means outside the region",
                               "write a function with a name of its own")  # fmt: skip
-        elif declared.kind == "function" and (LIBRARY_FUNCTIONS.fullmatch(declared.name) or declared.name.startswith("_")):
+        elif declared.kind == "function" and (
+            LIBRARY_FUNCTIONS.fullmatch(declared.name) or declared.name.startswith("_")
+        ):
             yield Finding(at, f"it defines {declared.name!r}, a name of the runtime library", "choose another name")
         elif declared.name in used and change.level != "class":
             yield Finding(at, f"it declares {declared.name!r}, a name that code outside the region uses",

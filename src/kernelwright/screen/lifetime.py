@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import tree_sitter
@@ -16,6 +17,11 @@ _LITERALS = {
     "parenthesized_expression", "sizeof_expression", "init_declarator", "initializer_pair", "subscript_designator",
     "field_designator", "conditional_expression", "null", "nullptr", "concatenated_string", "string_literal",
 }  # fmt: skip
+_PLAIN_TYPE = re.compile(
+    r"(?:(?:unsigned|signed|long|short|int|char|float|double|bool|size_t|u?int\d+_t|uint|uchar|ushort|ulong|half|__half|__half2"
+    r"|half2|__nv_bfloat16|(?:float|double|u?int|u?char|u?short|u?long)[1234]|__m(?:128|256|512)[id]?) ?)+"
+)
+"""Types whose constants lie in read-only memory: no constructors, nothing on the heap."""
 
 
 def storage_ends_with_the_call(change: Change) -> Iterator[Finding]:
@@ -23,8 +29,6 @@ def storage_ends_with_the_call(change: Change) -> Iterator[Finding]:
     for node in change.nodes("declaration", "field_declaration"):
         outermost = change.level != "block" and _at_namespace_scope(node, change.new.root)
         if not (outermost or _is_static(node)) or _is_constant(change, node) or "extern" in _specifiers(node):
-            continue
-        if outermost and change.level == "class" and not _is_static(node):
             continue
         for name in _variables(node):
             if not _original_had(change, name):
@@ -82,9 +86,9 @@ def _original_had(change: Change, name: str) -> bool:
 def _is_constant(change: Change, node: tree_sitter.Node) -> bool:
     """Whether nothing can change it and nothing runs to make it: constexpr, or const made of literals and constants."""
     specifiers = _specifiers(node)
-    if specifiers & {"constexpr", "constinit"} and "constinit" not in specifiers:
+    if "constexpr" in specifiers:
         return True
-    if not specifiers & {"const", "__constant__"} or "thread_local" in specifiers:
+    if not specifiers & {"const", "__constant__"} or not _PLAIN_TYPE.fullmatch(text(node.child_by_field_name("type"))):
         return False
     return all(_literal(change, declarator) for declarator in node.children_by_field_name("declarator"))
 
@@ -110,3 +114,24 @@ def _constant_piece(change: Change, node: tree_sitter.Node) -> bool:
             )
         return text(node) in change.outside.macros or change.outside.is_constant(text(node)) or text(node).isupper()
     return node.type in _LITERALS or node.type.endswith(("_type", "_content", "_descriptor", "_specifier"))
+
+
+def constants_stay_constant(change: Change) -> Iterator[Finding]:
+    """A constant that outlives a call is not cast to something that could be written."""
+    lasting = {
+        name
+        for node in change.nodes("declaration", "field_declaration")
+        if _is_static(node) or (change.level != "block" and _at_namespace_scope(node, change.new.root))
+        for name in _variables(node)
+    }
+    for node in change.nodes("cast_expression", "call_expression", "gnu_asm_expression"):
+        kind = text(node.child_by_field_name("type") or node.child_by_field_name("function"))
+        pointer = "*" in kind and "const " not in kind and (node.type == "cast_expression" or "_cast" in kind)
+        if not (pointer or kind.startswith("const_cast") or node.type == "gnu_asm_expression"):
+            continue
+        named = next(
+            (text(inner) for inner in walk(node) if inner.type == "identifier" and text(inner) in lasting), None
+        )
+        if named is not None:
+            yield Finding(change.new.offset(node), f"it casts the constant {named!r} to something that could be written",
+                          "read it as it is")  # fmt: skip

@@ -19,12 +19,12 @@ _PROMISE = "lets the compiler drop checks of the code around the region"
 
 _REFUSED = {
     _OUTPUT: re.compile(
-        r"_*v?[dfs]?n?w?printf\w*|_*v?asprintf\w*|f?puts|putchar\w*|f?putw?c\w*|fwrite\w*|perror|psignal|w?c(?:out|err|log)"
+        r"_*v?[dfs]?n?w?printf\w*|_*v?asprintf\w*|f?putw?s(?:_unlocked)?|putchar\w*|f?putw?c\w*|fwrite\w*|perror|psignal|w?c(?:out|err|log|in)"
         r"|w?ostream|println|vprint_\w+|v?syslog|assert|__assert\w*|v?(?:err|warn)x|error_at_line|format_to\w*|fflush\w*"
         r"|setv?buf\w*|std(?:in|out|err)"
     ),
     _FILES: re.compile(
-        r"f?d?re?open\w*|f?open(?:64|at|at64|2)|fopen\w*|fdopen\w*|creat(?:64)?|fclose|fread\w*|v?[fs]?w?scanf|getline|getdelim"
+        r"f?d?re?open\w*|f?open(?:64|at|at64|2)|fopen\w*|fdopen\w*|creat(?:64)?|fclose\w*|fread\w*|v?[fs]?w?scanf|getline|getdelim"
         r"|fgets\w*|getw?char\w*|f?getc|p?readv?\w*64|pread\w*|readv|readlink\w*|pwrite\w*|writev|ioctl|fcntl\w*|mmap(?:64)?"
         r"|munmap|mremap|mprotect|msync|madvise|memfd_\w+|shm\w+|sem(?:_\w+|get|op|ctl)|mq_\w+|msg(?:get|snd|rcv)"
         r"|w?[io]?fstream|basic_\w*(?:stream|buf)\w*|w?filebuf|[io]?stringstream|filesystem|unlink(?:at)?|mkdir\w*|rmdir"
@@ -93,7 +93,7 @@ DEVICE_CALL = re.compile(
 DEVICE_CALLS_ALLOWED = re.compile(
     r"(?:cuda|hip)(?:FuncSetAttribute|FuncAttribute\w+|FuncSetCacheConfig|FuncCachePrefer\w+|Shared[mM]em\w+|Occupancy\w+"
     r"|GetDevice|DeviceGetAttribute|DevAttr\w+|DeviceAttribute\w+|GetDeviceProperties|DeviceProp(?:_t)?|DeviceSynchronize"
-    r"|PeekAtLastError|Success|Error(?:_t)?|GetErrorString|Memset(?:Async)?|Stream_t|LaunchCooperativeKernel"
+    r"|PeekAtLastError|Success|Error(?:_t)?|GetErrorString|Memset(?:Async)?|Stream_t"
     r"|FuncGetAttributes|FuncAttributes|TextureObject_t|SurfaceObject_t|Extent|Pos)"
     r"|HIP_(?:vector_type|KERNEL_NAME|DYNAMIC_SHARED)|hip\w*Complex|cuC\w+|cu(?:Float|Double)?Complex"
 )
@@ -152,7 +152,9 @@ PTX_ALLOWED = re.compile(
     r"|vadd4?|vmax4|vmin4|vabsdiff4|isspacep|elect|griddepcontrol|createpolicy|applypriority|copysign|testp|atom|red|tex|tld4"
     r"|suld|sust|szext|bmsk|getctarank|mapa)\.[\w.:]+(?: .*)?|\.reg ?\.\w+ [\w%,<> ]+"
 )
-PTX_REFUSED = re.compile(r"%?clock|globaltimer|%pm\d|%envreg|\btrap\b|\bexit\b|\bbra\b|\bcall\b|\.file|\.section|\.global \.")
+PTX_REFUSED = re.compile(
+    r"%?clock|globaltimer|%pm\d|%envreg|\btrap\b|\bexit\b|\bbra\b|\bcall\b|\.file|\.section|\.global \."
+)
 
 
 def refused_reason(name: str) -> str | None:

@@ -9,7 +9,7 @@ import tree_sitter
 from kernelwright.screen.context import Change, Finding
 from kernelwright.screen.names import HEADERS_ALLOWED, PRAGMAS_ALLOWED
 from kernelwright.screen.scope import text
-from kernelwright.screen.text import Code, odd_spellings
+from kernelwright.screen.text import Code, Directive, odd_spellings
 from kernelwright.source import walk
 
 _CONDITIONS = {"if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "else", "endif"}
@@ -65,7 +65,7 @@ def directives_from_the_lists(change: Change) -> Iterator[Finding]:
 
 def _pragma(words: str, at: int) -> Iterator[Finding]:
     if not PRAGMAS_ALLOWED.fullmatch(" ".join(words.split())):
-        yield Finding(at, f"the pragma {words[:40]!r} is not on the list",
+        yield Finding(at, f"the pragma {words[:70]!r} is not on the list",
                       "use unroll, omp (no threadprivate, declare target or variant), GCC ivdep or unroll")  # fmt: skip
 
 
@@ -73,26 +73,29 @@ def conditions_whole(change: Change) -> Iterator[Finding]:
     """`#if` … `#endif` kept from the original are whole, and no branch hides a bracket."""
     if _conditions(change.new) == _conditions(change.old):
         return
-    open_at: list[int] = []
-    depth_at: list[int] = []
-    for directive in change.new.directives:
-        depth = sum(
-            (token.text in "([{") - (token.text in ")]}")
-            for token in change.new.tokens
-            if token.kind == "mark" and token.at < directive.at
-        )
+    open_at: list[tuple[int, int]] = []
+    for directive, depth in _depths(change.new):
         if directive.name.startswith("if"):
-            open_at.append(directive.at)
-            depth_at.append(depth)
-        elif directive.name in _CONDITIONS and (not open_at or depth != depth_at[-1]):
+            open_at.append((directive.at, depth))
+        elif directive.name in _CONDITIONS and (not open_at or depth != open_at[-1][1]):
             yield Finding(directive.at, f"{directive.text!r} has no #if in the region, or its branch leaves a bracket open",
                           "keep #if, #else and #endif as they are")  # fmt: skip
             return
-        if directive.name == "endif":
+        elif directive.name == "endif":
             open_at.pop()
-            depth_at.pop()
     if open_at:
-        yield Finding(open_at[-1], "an #if of it has no #endif", "keep #if, #else and #endif as they are")
+        yield Finding(open_at[-1][0], "an #if of it has no #endif", "keep #if, #else and #endif as they are")
+
+
+def _depths(code: Code) -> Iterator[tuple[Directive, int]]:
+    """Each directive with the depth of brackets in front of it."""
+    depth, tokens = 0, iter(code.tokens)
+    token = next(tokens, None)
+    for directive in code.directives:
+        while token is not None and token.at < directive.at:
+            depth += token.kind == "mark" and (token.text in "([{") - (token.text in ")]}")
+            token = next(tokens, None)
+        yield directive, depth
 
 
 def _conditions(code: Code) -> list[str]:

@@ -146,15 +146,20 @@ class Code:
                 stack.append(token)
         return stack
 
+    @cached_property
+    def _closing(self) -> dict[int, int]:
+        """For each opening bracket the index of its closing one, by token index."""
+        closing, stack = {}, []
+        for index, token in enumerate(self.tokens):
+            if token.kind == "mark" and token.text in _OPENING:
+                stack.append(index)
+            elif token.kind == "mark" and token.text in ")]}" and stack:
+                closing[stack.pop()] = index
+        return closing
+
     def group(self, opening: int) -> int:
         """The index of the token that closes the bracket at token index `opening` (the last one where none does)."""
-        depth = 0
-        for index in range(opening, len(self.tokens)):
-            if self.tokens[index].kind == "mark":
-                depth += (self.tokens[index].text in "([{") - (self.tokens[index].text in ")]}")
-                if depth == 0:
-                    return index
-        return len(self.tokens) - 1
+        return self._closing.get(opening, len(self.tokens) - 1)
 
     @cached_property
     def parsed_text(self) -> str:

@@ -1,7 +1,8 @@
 """The `rules` policy: no model and no network; a deterministic search over source rewrites and compile arguments.
 
 It drives the same tools as a model does and writes the same traces. It keeps nothing between messages: each call replays the
-search over the results that the messages hold. What the rules are is `draft`'s list; how they are chosen is `search`'s.
+search over the results that the messages hold. What the rules are is `draft`'s list, which `explain` prints; how they are
+chosen is `search`'s work.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernelwright.policy import ToolSpec
-from kernelwright.policy.rules.draft import CODE_RULES, FLAG_RULES, Brief, Draft, Move
+from kernelwright.policy.rules.draft import Brief, Move
 from kernelwright.policy.rules.search import Analyse, Best, Result, Search, Try
 from kernelwright.trace import Message, ToolCall
 
@@ -149,15 +150,3 @@ def _trial(best: Best, at: int) -> str:
     added = ", ".join(map(str, trial.added))
     measured = f"{trial.result.speedup:.3f}" if trial.result.speedup is not None else trial.result.outcome
     return f"- {added}: {measured}{', kept' if trial.kept else ''}"
-
-
-def explain() -> list[dict[str, Any]]:
-    """Every rule: name, languages, whether it changes code or compile arguments, precondition, reason, assumption."""
-    return [
-        {"name": rule.name, "languages": list(rule.languages), "changes": what, "precondition": rule.precondition,
-         "reason": rule.reason, "assumes": rule.assumes or None}
-        for what, rules in (("code", CODE_RULES), ("compile arguments", FLAG_RULES)) for rule in rules
-    ]  # fmt: skip
-
-
-__all__ = ["Brief", "Draft", "RulesPolicy", "explain"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from kernelwright.policy.rules.names import FileNames, Kind, Names, literal_kind
+from kernelwright.policy.rules.names import Kind, Names, file_names, literal_kind
 from kernelwright.policy.rules.rule import EVERY, Rule, Variant, only
 from kernelwright.policy.rules.syntax import (
     FLOAT_MATH,
@@ -32,20 +32,16 @@ _FLAT_FACTORS = 3
 
 def scopes(site: Site, *types: str) -> Iterator[tuple[Node, Names]]:
     """Nodes of these types in the region, each with the names that its function sees."""
-    file, known = FileNames(site), dict[int, Names]()
-    for node in site.nodes(*types):
-        function = enclosing(node, "function_definition")
-        key = function.id if function is not None else 0
-        if key not in known:
-            known[key] = Names(site, function, file)
-        yield node, known[key]
+    file = file_names(site)
+    for node, function in site.scoped(*types):
+        yield node, file.inside(function)
 
 
 def _value(text: str) -> float | None:
     kind = literal_kind(text)
-    if kind is None or (kind == "int" and not text.isdigit()):
+    if kind is None or (kind == "int" and not text.lstrip("+-").isdigit()):
         return None
-    return float(text.rstrip("fF")) if kind != "int" else float(int(text))
+    return float(text.rstrip("fF"))
 
 
 def _literal(node: Node) -> float | None:

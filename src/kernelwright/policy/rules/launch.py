@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tree_sitter import Node
 
-from kernelwright.policy.rules.names import FileNames, Names
+from kernelwright.policy.rules.names import Names, file_names
 from kernelwright.policy.rules.pointers import calls_of, is_kernel
 from kernelwright.policy.rules.rule import GPU, Rule, Variant
 from kernelwright.policy.rules.syntax import (
@@ -29,6 +30,8 @@ from kernelwright.source import function_name
 THREADS_PER_SM = 2048
 """Resident threads a multiprocessor holds at most, from sm_70 to sm_100 but for consumer parts (CUDA C++ Programming
 Guide, compute capabilities); only the choice of a second launch bound rests on it."""
+BLOCKS_PER_SM = 32
+"""Resident blocks likewise; the smaller parts that hold fewer take the bound as a wish."""
 BLOCK_SIZES = (128, 256, 512, 64, 1024)
 
 
@@ -42,15 +45,16 @@ class Launch:
     names: Names
 
 
+@lru_cache(maxsize=8)
 def launches(site: Site) -> list[Launch]:
     """All launches in the file, `<<<…>>>` and hipLaunchKernelGGL."""
     if b"<<<" not in site.data and b"hipLaunchKernelGGL" not in site.data:
         return []
-    file, found = FileNames(site), []
+    file, found = file_names(site), list[Launch]()
     for call in below(site.root, "call_expression"):
         shape = _shape(call)
         if shape is not None:
-            found.append(Launch(*shape, Names(site, enclosing(call, "function_definition"), file)))
+            found.append(Launch(*shape, file.inside(enclosing(call, "function_definition"))))
     return found
 
 
@@ -78,9 +82,28 @@ def _threads(node: Node, names: Names, depth: int) -> int | None:
         return _product([_threads(part, names, depth - 1) for part in arguments(node)])
     if node.type in ("argument_list", "initializer_list"):
         return _product([_threads(part, names, depth - 1) for part in node.named_children if part.type != "comment"])
-    if node.type == "identifier" and (value := set_once(node, names)) is not None:
-        return _threads(value, names, depth - 1)
+    if node.type == "identifier":
+        return _named_threads(text_of(node), names, depth)
     return names.constant(node)
+
+
+def _named_threads(name: str, names: Names, depth: int) -> int | None:
+    value = set_once(name, names)
+    if value is not None:
+        return _threads(value, names, depth - 1)
+    parts = _dim3_of_names(name, names)
+    return _product([_named_threads(part, names, depth - 1) for part in parts]) if parts else names.constant_name(name)
+
+
+def _dim3_of_names(name: str, names: Names) -> list[str]:
+    """`dim3 block(BX, BY)` with names alone, which the parser takes for the declaration of a function."""
+    found = []
+    for node in below(names.function, "declaration") if names.function is not None else ():
+        kind, declarator = child(node, "type"), child(node, "declarator")
+        if kind is not None and text_of(kind) == "dim3" and declarator is not None and function_name(node) == name:
+            listed = child(declarator, "parameters")
+            found.append([text_of(part) for part in listed.named_children] if listed is not None else [])
+    return found[0] if len(found) == 1 and all(part.isidentifier() for part in found[0]) else []
 
 
 def _product(parts: list[int | None]) -> int | None:
@@ -92,9 +115,9 @@ def _product(parts: list[int | None]) -> int | None:
     return total if parts else None
 
 
-def set_once(name: Node, names: Names) -> Node | None:
+def set_once(name: str, names: Names) -> Node | None:
     """The initial value of a local or global scalar or dim3 that nothing in its function changes afterwards."""
-    declared = names.find(text_of(name))
+    declared = names.find(name)
     if declared is None or declared.value is None or declared.levels:
         return None
     scope = names.function if names.local(declared.name) is not None else None
@@ -120,7 +143,8 @@ def _bounds_variants(site: Site) -> list[Variant]:
     )
     known = [(function, n) for function in kernels if (n := threads[function.id]) is not None]
     plain = [_bound(function, f"{n}") for function, n in known]
-    dense = [_bound(function, f"{n}, {THREADS_PER_SM // n}") for function, n in known if n <= THREADS_PER_SM // 2]
+    dense = [_bound(function, f"{n}, {min(THREADS_PER_SM // n, BLOCKS_PER_SM)}")
+             for function, n in known if n <= THREADS_PER_SM // 2]  # fmt: skip
     variants = [Variant("threads", tuple(edit for edit in plain if edit)),
                 Variant("threads and full occupancy", tuple(edit for edit in dense if edit))]  # fmt: skip
     return [variant for variant in variants if variant.edits]
@@ -182,7 +206,8 @@ def _size_places(site: Site) -> Iterator[tuple[int, Places]]:
 def _variable(launch: Launch, block: Node, site: Site) -> Places:
     if block.type != "identifier" or launch.names.local(text_of(block)) is None:
         return []
-    value, name = set_once(block, launch.names), text_of(block)
+    name = text_of(block)
+    value = set_once(name, launch.names)
     if value is not None and value.type == "argument_list" and value.named_child_count == 1:
         value = value.named_children[0]
     if value is not None and value.type == "identifier":
@@ -236,4 +261,5 @@ BLOCK_SIZE = Rule(
     _size_variants, gain=1.04, risk=2, assumes="the kernel's result does not depend on how threads fall into blocks",
 )  # fmt: skip
 
-RULES = (LAUNCH_BOUNDS, BLOCK_SIZE)
+RULES = (BLOCK_SIZE, LAUNCH_BOUNDS)
+"""In this order: bounds follow the size, and a kernel that has bounds keeps its size."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from tree_sitter import Node
@@ -111,12 +111,20 @@ class FileNames:
         self.by_value: dict[str, bool] = {}
         """Function → whether no parameter of any overload is a reference."""
         self.macros: set[str] = set()
+        self._inside: dict[int, Names] = {}
         stack = [site.root]
         while stack:
             node = stack.pop()
             self._read(node)
             if node.type in _CONTAINERS:
                 stack.extend(reversed(node.children))
+
+    def inside(self, function: Node | None) -> Names:
+        """The names that code in a function of this file (or outside all) sees."""
+        key = function.id if function is not None else 0
+        if key not in self._inside:
+            self._inside[key] = Names(self.site, function, self)
+        return self._inside[key]
 
     def _read(self, node: Node) -> None:
         if node.type in ("preproc_def", "preproc_function_def"):
@@ -166,6 +174,12 @@ class FileNames:
         return name
 
 
+@lru_cache(maxsize=8)
+def file_names(site: Site) -> FileNames:
+    """The names of a site's file; several rules in turn ask for the same ones."""
+    return FileNames(site)
+
+
 def _once(table: dict[str, str | None], key: str, value: str) -> None:
     table[key] = value if table.get(key, value) == value else None
 
@@ -173,9 +187,9 @@ def _once(table: dict[str, str | None], key: str, value: str) -> None:
 class Names:
     """The names that code inside one function sees."""
 
-    def __init__(self, site: Site, function: Node | None, file: FileNames | None = None) -> None:
+    def __init__(self, site: Site, function: Node | None, file: FileNames) -> None:
         self.site = site
-        self.file = file or FileNames(site)
+        self.file = file
         self.function = function
         self._member = function is not None and enclosing(function, "class_specifier", "struct_specifier") is not None
         self._local: dict[str, Declared | None] = {}
@@ -317,7 +331,7 @@ class Names:
         if node.type == "number_literal":
             return _integer(text_of(node))
         if node.type == "identifier":
-            return self._constant_name(text_of(node))
+            return self.constant_name(text_of(node))
         if node.type == "binary_expression":
             left, right = self.constant(child(node, "left")), self.constant(child(node, "right"))
             if left is None or right is None or (operator(node) == "/" and right == 0):
@@ -326,7 +340,8 @@ class Names:
             return values.get(operator(node))
         return None
 
-    def _constant_name(self, name: str) -> int | None:
+    def constant_name(self, name: str) -> int | None:
+        """The value of a name that the file fixes."""
         declared = self.find(name)
         if declared is not None:
             fixed = declared.qualifiers & {"const", "constexpr"} and declared.levels == 0
@@ -343,7 +358,7 @@ _READERS = {
 
 
 def _integer(text: str) -> int | None:
-    return int(text.rstrip("uUlL"), 0) if re.fullmatch(r"(0|[1-9]\d*|0[xX][0-9a-fA-F]+)[uUlL]*", text) else None
+    return int(text.rstrip("uUlL"), 0) if re.fullmatch(r"[-+]?(0|[1-9]\d*|0[xX][0-9a-fA-F]+)[uUlL]*", text) else None
 
 
 def _scalar(base: str) -> Kind | None:
@@ -356,9 +371,9 @@ def _scalar(base: str) -> Kind | None:
 
 
 def literal_kind(text: str) -> Kind | None:
-    """What a numeric literal is: `1.0` double, `1.f` float, `1u` int; None for others."""
+    """What a numeric literal is: `1.0` double, `1.f` float, `1u` int; None for others. The parser takes in a sign."""
     if _integer(text) is not None:
         return "int"
-    if re.fullmatch(r"(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][+-]?\d+)?[fF]?", text):
+    if re.fullmatch(r"[-+]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][+-]?\d+)?[fF]?", text):
         return "float" if text[-1] in "fF" else "double"
     return None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from tree_sitter import Node
 
-from kernelwright.policy.rules.names import Declared, FileNames, Names
+from kernelwright.policy.rules.names import Declared, Names, file_names
 from kernelwright.policy.rules.rule import CUDA, EVERY, GPU, Rule, Variant, only
 from kernelwright.policy.rules.syntax import (
     Edit,
@@ -48,10 +49,9 @@ def is_kernel(function: Node) -> bool:
 
 
 def _scopes(site: Site) -> Iterator[tuple[Node, Names]]:
-    file = FileNames(site)
     for function in site.functions():
         if child(function, "body") is not None:
-            yield function, Names(site, function, file)
+            yield function, file_names(site).inside(function)
 
 
 def _pointer(parameter: Declared) -> bool:
@@ -68,6 +68,7 @@ def _name_node(parameter: Declared) -> Node | None:
     return next(below(parameter.declarator, "identifier"), None)
 
 
+@lru_cache(maxsize=32)
 def calls_of(site: Site, name: str) -> tuple[list[list[Node]], bool]:
     """The argument lists of every call or launch of a function in the file, and whether it is named otherwise too."""
     lists, elsewhere = [], False
@@ -147,8 +148,7 @@ def _restrict_variants(site: Site) -> list[Variant]:
         for parameter in names.parameters:
             name = _name_node(parameter)
             if _pointer(parameter) and not _restricted(parameter) and parameter.name not in unfit and name is not None:
-                space = "" if site.data[name.start_byte - 1 : name.start_byte].isspace() else " "
-                edits.append(Edit(name.start_byte, name.start_byte, f"{space}__restrict__ "))
+                edits.append(Edit(name.start_byte, name.start_byte, "__restrict__ "))
     return only(edits)
 
 
@@ -247,7 +247,9 @@ LDG = Rule(
 def _const_variants(site: Site) -> list[Variant]:
     edits = []
     for function, names in _scopes(site):
-        if not _signature_is_free(site, function, names):
+        if not any(_pointer(p) and "const" not in _base_qualifiers(p) for p in names.parameters):
+            continue
+        if not _signature_is_free(site, function):
             continue
         for parameter in names.parameters:
             plain = not {"const", "volatile"} & _base_qualifiers(parameter)
@@ -261,7 +263,7 @@ def _base_qualifiers(parameter: Declared) -> set[str]:
     return {text_of(node) for node in parameter.node.children if node.type == "type_qualifier"}
 
 
-def _signature_is_free(site: Site, function: Node, names: Names) -> bool:
+def _signature_is_free(site: Site, function: Node) -> bool:
     """A function of this file alone: defined once, not declared apart, called here and named in no other way."""
     name = function_name(function)
     qualified = function.parent is None or function.parent.type not in (
@@ -271,9 +273,11 @@ def _signature_is_free(site: Site, function: Node, names: Names) -> bool:
         return False
     head = text_of(function)[:200].split("{")[0]
     local = re.search(r"\b(static|inline|__global__|__device__|__forceinline__)\b", head) is not None
+    if not local:
+        return False
     declared = [node for node in below(site.root, "function_declarator") if function_name_of(node) == name]
     calls, elsewhere = calls_of(site, name)
-    return local and len(declared) == 1 and bool(calls) and not elsewhere
+    return len(declared) == 1 and bool(calls) and not elsewhere
 
 
 def function_name_of(declarator: Node) -> str | None:

@@ -80,17 +80,28 @@ class Search:
         self.best = Best()
         self._left = brief.max_calls
         self._can_analyse = can_analyse
-        self._seen: set[object] = {realise(brief, ()).content}
-        self._failed: set[Move] = set()
+        self._seen: dict[object, Result] = {realise(brief, ()).content: Result(CORRECT, 1.0)}
+        self._done: set[Move] = set()
+        """Moves that were measured, failed or were ruled out: not to be tried alone again."""
         self._idle: dict[str, int] = {}
         """Family → how many of its moves were measured without a gain."""
 
     def run(self) -> Step:
-        opening = [move for move in _first_of_family(possible(self.brief)) if move.rule.opening]
-        yield from self._adopt(opening, reserve=self.brief.max_calls // 2)
+        yield from self._adopt(self._opening(), reserve=self.brief.max_calls // 2)
         yield from self._ask_compiler()
         while self._left > 0 and (idea := self._next_idea()) is not None:
             yield from self._adopt([idea], reserve=0)
+
+    def _opening(self) -> list[Move]:
+        """The first way of each rule that rarely loses, those included that fire only on what others have rewritten."""
+        moves: list[Move] = []
+        while True:
+            known = {move.family for move in moves}
+            found = _first_of_family(possible(self.brief, tuple(moves)))
+            new = [move for move in found if move.rule.opening and move.family not in known]
+            if not new:
+                return moves
+            moves += new
 
     def _adopt(self, moves: list[Move], reserve: int) -> Step:
         """Put moves on top of the best, taking them apart where they fail, down to `reserve` calls left."""
@@ -98,19 +109,18 @@ class Search:
         while groups and self._left > reserve:
             group = groups.pop(0)
             result = yield from self._measure(group)
-            if result is None or result.outcome == CORRECT:
-                continue
-            groups[:0] = self._parts(group, result)
-        self._failed |= {move for group in groups for move in group} if len(moves) == 1 else set()
+            if result.outcome != CORRECT or (len(group) > 1 and self._loses(result)):
+                groups[:0] = self._parts(group, result)
+        self._done |= {move for group in groups for move in group} if len(moves) == 1 else set()
 
     def _parts(self, group: list[Move], result: Result) -> list[list[Move]]:
         """What to try of a group that failed: all but what the reason names; else the parts, the more promising first."""
         if len(group) == 1:
-            self._failed |= set(group)
+            self._done |= set(group)
             return []
         named = {move for move in group for flag in move.args if flag in result.reason.replace("'", " ").split()}
         if named and len(named) < len(group):
-            self._failed |= named
+            self._done |= named
             return [[move for move in group if move not in named]]
         first = [move for move in group if isinstance(move.rule, FlagRule)]
         if not first or len(first) == len(group):
@@ -119,18 +129,17 @@ class Search:
         second = [move for move in group if move not in first]
         return sorted((first, second), key=lambda part: -max(move.rule.gain for move in part))
 
-    def _measure(self, added: Iterable[Move]) -> Generator[Try | Analyse, Result, Result | None]:
-        """Measure the best with `added`; None where that makes nothing new."""
+    def _measure(self, added: Iterable[Move]) -> Generator[Try | Analyse, Result, Result]:
+        """Measure the best with `added`, or recall what came of the same candidate before."""
         new = tuple(added)
         replaced = {move.family for move in new}
         draft = realise(self.brief, (*(move for move in self.best.moves if move.family not in replaced), *new))
-        if draft.content in self._seen:
-            for move in new:
-                self._failed.add(move)
-            return None
-        self._seen.add(draft.content)
+        known = self._seen.get(draft.content)
+        if known is not None:
+            self._done |= set(new) if known.outcome == CORRECT else set()
+            return known
         self._left -= 1
-        result = yield Try(draft, f"try {', '.join(map(str, new))}")
+        result = self._seen[draft.content] = yield Try(draft, f"try {', '.join(map(str, new))}")
         self._judge(draft, new, result)
         return result
 
@@ -149,19 +158,24 @@ class Search:
                 self._idle[move.family] = self._idle.get(move.family, 0) + 1
         self.best.trials.append(Trial(draft, new, result, kept))
         if result.outcome == CORRECT:
-            self._failed |= set(new)
+            self._done |= set(new)
+
+    def _loses(self, result: Result) -> bool:
+        """Whether a candidate is slower than the best by more than noise: something in it costs what the rest may gain."""
+        margin = max(result.noise, self.brief.min_effect)
+        return result.speedup is not None and result.speedup < self.best.speedup * (1 - margin)
 
     def _next_idea(self) -> Move | None:
         ideas = [move for move in possible(self.brief, self.best.moves) if self._worth(move)]
         return max(ideas, key=self._promise, default=None)
 
     def _worth(self, move: Move) -> bool:
-        if move in self._failed:
+        if move in self._done:
             return False
         fallback = isinstance(move.rule, FlagRule) and move.rule.fallback
         earlier = any(other.rule is move.rule for other in self.best.moves)
         first = next(other for other in possible(self.brief) if other.family == move.family) if fallback else move
-        return not fallback or first == move or (first in self._failed and not earlier and not self._was_correct(first))
+        return not fallback or first == move or (first in self._done and not earlier and not self._was_correct(first))
 
     def _was_correct(self, move: Move) -> bool:
         return any(move in trial.added and trial.result.outcome == CORRECT for trial in self.best.trials)
@@ -172,14 +186,14 @@ class Search:
 
     def _ask_compiler(self) -> Step:
         """One look at the compiler's report, where its answer can rule ideas out."""
-        asked = {"register-cap", "omp-simd", "launch-bounds"} & {move.family for move in possible(self.brief)}
+        asked = {"register-cap", "omp-simd"} & {move.family for move in possible(self.brief)}
         if not self._can_analyse or not asked or self._left == 0:
             return
         best = self.best.result
         report = yield Analyse(best.candidate if best is not None else None)
         for move in possible(self.brief, self.best.moves):
             if _ruled_out(move, report):
-                self._failed.add(move)
+                self._done.add(move)
 
 
 def _ruled_out(move: Move, report: Result) -> bool:

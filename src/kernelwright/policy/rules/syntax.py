@@ -65,15 +65,27 @@ class Site:
     def holds(self, node: Node) -> bool:
         return self.start <= node.start_byte and node.end_byte <= self.end
 
-    def nodes(self, *types: str) -> Iterator[Node]:
-        """Nodes of these types wholly inside the region, outside directives and functions that do not parse."""
-        for node in _overlapping(self.root, self.start, self.end):
-            if node.type in types and self.holds(node) and not in_directive(node) and not _unparsed(node):
-                yield node
+    def scoped(self, *types: str) -> Iterator[tuple[Node, Node | None]]:
+        """Nodes of these types wholly inside the region, each with the function that it stands in.
+
+        Directives, functions that do not parse and pieces outside functions that do not are left out.
+        """
+        stack: list[tuple[Node, Node | None]] = [(self.root, None)]
+        while stack:
+            node, function = stack.pop()
+            if node.end_byte <= self.start or node.start_byte >= self.end or node.type in DIRECTIVES:
+                continue
+            if node.type == "function_definition":
+                if node.has_error:
+                    continue
+                function = node
+            if node.type in types and self.holds(node) and not (function is None and node.has_error):
+                yield node, function
+            stack.extend((inner, function) for inner in reversed(node.children))
 
     def functions(self) -> list[Node]:
         """Definitions of functions that lie wholly in the region and parse without an error."""
-        return [node for node in self.nodes("function_definition") if not node.has_error]
+        return [node for node, _ in self.scoped("function_definition")]
 
     def edited(self, edits: Iterable[Edit]) -> Site | None:
         """The site after `edits`, or None where nothing changes or the result parses worse than before.
@@ -94,14 +106,6 @@ class Site:
         return None if worse else made
 
 
-def _overlapping(node: Node, start: int, end: int) -> Iterator[Node]:
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        yield current
-        stack.extend(child for child in reversed(current.children) if child.end_byte > start and child.start_byte < end)
-
-
 def _errors(root: Node) -> int:
     count, stack = 0, [root]
     while stack:
@@ -110,11 +114,6 @@ def _errors(root: Node) -> int:
         if node.has_error:
             stack.extend(node.children)
     return count
-
-
-def _unparsed(node: Node) -> bool:
-    function = enclosing(node, "function_definition")
-    return node.has_error if function is None else function.has_error
 
 
 def text_of(node: Node) -> str:
@@ -134,10 +133,6 @@ def ancestors(node: Node) -> Iterator[Node]:
 
 def enclosing(node: Node, *types: str) -> Node | None:
     return next((above for above in ancestors(node) if above.type in types), None)
-
-
-def in_directive(node: Node) -> bool:
-    return node.type in DIRECTIVES or any(above.type in DIRECTIVES for above in ancestors(node))
 
 
 def below(node: Node, *types: str) -> Iterator[Node]:

@@ -1,4 +1,4 @@
-// refused for: 'fabs'
+// refused for: 'std'
 namespace std { double fabs(double) { return 0; } }
 void sweep(const double* in, double* out, int n) {
     for (int i = 1; i < n - 1; ++i)

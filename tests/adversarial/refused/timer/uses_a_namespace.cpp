@@ -1,5 +1,5 @@
 // refused for: using namespace
-namespace fast { struct Timer {}; }
+namespace fast { struct Watch {}; }
 using namespace fast;
 void sweep(const double* in, double* out, int n) {
     for (int i = 1; i < n - 1; ++i)

@@ -1,0 +1,2 @@
+auto term = [](double x) { return 1.5 * x * x * x; };
+    for (double x : a) total += term(x);
