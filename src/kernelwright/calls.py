@@ -81,8 +81,8 @@ def _calls_at(text: str, opening: re.Match[str]) -> Iterator[FoundCall]:
         stop, end = (close, close + 3) if close >= 0 else (len(text), len(text))
         shapes = _shapes(loads(text[opening.end() : stop]))
         yield from (FoundCall(*call, opening.start(), end) for call in shapes)
-    elif end := balanced(text, opening.end()):
-        yield from (FoundCall(*call, opening.start(), end) for call in _shapes(loads(text[opening.end() : end])))
+    elif until := balanced(text, opening.end()):
+        yield from (FoundCall(*call, opening.start(), until) for call in _shapes(loads(text[opening.end() : until])))
 
 
 def _tagged(text: str, opening: re.Match[str]) -> Iterator[FoundCall]:
@@ -139,13 +139,12 @@ def _shapes(value: object) -> list[tuple[str, dict[str, Any]]]:
         return [shape for item in value for shape in _shapes(item)]
     if not isinstance(value, dict):
         return []
-    if isinstance(value.get("function"), dict):
-        value = value["function"]
-    name = value.get("name")
-    key = next((key for key in ("arguments", "parameters") if key in value), None)
+    call = value["function"] if isinstance(value.get("function"), dict) else value
+    name = call.get("name")
+    key = next((key for key in ("arguments", "parameters") if key in call), None)
     if not isinstance(name, str) or key is None:
         return []
-    return [(name, arguments_of(value[key]))]
+    return [(name, arguments_of(call[key]))]
 
 
 def arguments_of(value: object) -> dict[str, Any]:

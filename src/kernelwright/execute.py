@@ -16,6 +16,7 @@ import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from kernelwright import interpose, macros
@@ -115,7 +116,6 @@ class Workshop:
         self._keep = keep
         self._slots: dict[str, Slot] = {}
         self._no_kernel_times = False
-        self._unexpanded: dict[str, bytes] = {}
         self.plan = Plan()
 
     async def __aenter__(self) -> Workshop:
@@ -127,7 +127,6 @@ class Workshop:
             self.pristine = self.folder / "pristine"
             self._start = await asyncio.to_thread(copy_repository, self.task, self.pristine)
             self.spans = region_spans(self.task, self.pristine)
-            self._expand_macros()
             interpose.install(self.folder / "compilers")
             self._no_plan = self.folder / "no-plan"
             self._no_plan.mkdir()
@@ -142,52 +141,51 @@ class Workshop:
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self._work.close)
 
-    def _expand_macros(self) -> None:
-        """Expand the macros that regions name, in the pristine copy. From a file's end to its start, so that the regions
-        still to come lie where they were; those already done move by what is added before them."""
+    async def _expand_macros(self) -> None:
+        """Expand the macros that regions name, in the pristine copy, each expansion proven by the preprocessor itself.
+
+        From a file's end to its start, so that the regions still to come lie where they were; those already done move by
+        what is added before them. Raises TaskError where nothing can be expanded, or no command reads the file.
+        """
         for span in sorted(self.spans.values(), key=lambda span: span.start, reverse=True):
             region = self.task.region_named(span.region)
-            assert region is not None
-            if not region.expand_macros:
+            if region is None or not region.expand_macros:
                 continue
             path = self.pristine / span.file
             before = path.read_bytes()
-            self._unexpanded.setdefault(span.file, before)
             headers = {name: to_lf((self.pristine / name).read_bytes()) for name in region.expand_macros}
-            expansion = macros.expand(before, headers, span)
+            expansion = await macros.expand_proven(before, headers, span, partial(self._preprocessed, span.file))
             path.write_bytes(expansion.data)
-            for later in [
-                other for other in self.spans.values() if other.file == span.file and other.start > span.start
-            ]:
-                self.spans[later.region] = later.shifted(
-                    len(expansion.data) - len(before), expansion.data.count(b"\n") - before.count(b"\n")
-                )
+            grown = len(expansion.data) - len(before), expansion.data.count(b"\n") - before.count(b"\n")
+            for other in self.spans.values():
+                if other.file == span.file and other.start > span.start:
+                    self.spans[other.region] = other.shifted(*grown)
             self.spans[span.region] = expansion.span
-        if self._unexpanded:
-            self._start = snapshot(self.pristine, None, self.pristine)
+        self._start = snapshot(self.pristine, None, self.pristine)
+        for name in list(self._slots):
+            shutil.rmtree(self._slots.pop(name).folder)
+        if self.task.build.configure:
+            await self._configure()
 
-    async def _prove_expansion(self) -> None:
-        """The preprocessor must give the same tokens for each expanded file as for the user's own."""
-        for file, original in self._unexpanded.items():
-            async with self.analysing(Candidate()) as (commands, exec_, _):
-                command = next((command for command in commands if file in command.depends), None)
-                if command is None:
-                    raise TaskError(
-                        f"{self.task.path}: no compiler command that reads {file} was seen, so the expansion of its "
-                        "macros cannot be proven",
-                        "a build that calls its compiler by name",
-                        "lines = […] without expand_macros",
-                    )
-                argv = macros.preprocess_arguments(command)
-                expanded = await exec_(argv, command.cwd)
-                (self._slot("analysis").folder / file).write_bytes(original)
-                plain = await exec_(argv, command.cwd)
-            if plain.exit_code != 0 or not macros.same_program(plain.stdout, expanded.stdout):
+    async def _preprocessed(self, file: str, data: bytes) -> bytes:
+        """What the preprocessor makes of the first unit with `file` in it, `data` being the file's content."""
+        async with self.analysing(Candidate()) as (commands, exec_, _):
+            command = next((command for command in commands if file in command.depends), None)
+            if command is None:
                 raise TaskError(
-                    f"{self.task.path}: expanding the macros of {file} changes the program",
-                    "the same tokens after preprocessing",
-                    "fewer headers in expand_macros",
+                    f"{self.task.path}: no compiler command that reads {file} was seen, so no expansion of its macros can "
+                    "be proven",
+                    "a build that calls its compiler by name",
+                    "the region without expand_macros",
                 )
+            (self._slot("analysis").folder / file).write_bytes(data)
+            result = await exec_(macros.preprocess_arguments(command), command.cwd)
+        if result.exit_code != 0:
+            raise TaskError(
+                f"{self.task.path}: {file} cannot be preprocessed: {_tail(result.stderr.decode(errors='replace'))}",
+                "a command that also works with -E",
+            )
+        return result.stdout
 
     async def _configure(self) -> None:
         slot = self._slot("baseline")
@@ -213,16 +211,11 @@ class Workshop:
 
         Raises TaskError where the user's own code does not build.
         """
-        slot = self._slot("baseline")
-        built = await self._build(slot, {}, (), depends=True)
-        if isinstance(built, BuildFailure):
-            raise TaskError(
-                f"{self.task.path}: the unmodified code does not build: {_tail(built.log)}",
-                f"{self.task.build.command!r} to build it",
-                "run the command by hand in the repository",
-            )
-        plan = interpose.make_plan(built.commands, [region.file for region in self.task.region], self._start.files())
-        self.plan = plan
+        built = await self._learn()
+        if any(region.expand_macros for region in self.task.region):
+            await self._expand_macros()
+            built = await self._learn()
+        slot, plan = built.slot, self.plan
         if not plan.sees_regions:
             await self._require_compiled()
             self.notes.append(
@@ -235,7 +228,6 @@ class Workshop:
                 "arguments reach those files too"
             )
         await asyncio.to_thread(self._lay_out_plan, slot, plan)
-        await self._prove_expansion()
         if self.task.build.flags and "{flags}" not in self.task.build.command and plan.sees_regions:
             again = await self._build(slot, {}, ())
             if isinstance(again, BuildFailure):
@@ -244,6 +236,21 @@ class Workshop:
                     "flags that the compiler takes",
                 )
             return again
+        return built
+
+    async def _learn(self) -> Built:
+        """Build the original with nothing reused, and make the plan from what the compilers were seen to do."""
+        self._plan_folder = self._no_plan
+        built = await self._build(self._slot("baseline"), {}, (), depends=True)
+        if isinstance(built, BuildFailure):
+            raise TaskError(
+                f"{self.task.path}: the unmodified code does not build: {_tail(built.log)}",
+                f"{self.task.build.command!r} to build it",
+                "run the command by hand in the repository",
+            )
+        self.plan = interpose.make_plan(
+            built.commands, [region.file for region in self.task.region], self._start.files()
+        )
         return built
 
     async def _require_compiled(self) -> None:

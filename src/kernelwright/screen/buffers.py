@@ -23,7 +23,7 @@ _READERS = re.compile(
     r"|inner_product|count|find|max_element|min_element).*|dot|memcmp)",
     re.IGNORECASE,
 )
-_UPDATERS = re.compile(r".*(?:atomic|fetch|exchange).*", re.IGNORECASE)
+_UPDATERS = re.compile(r"(?!.*prefetch).*(?:atomic|fetch|exchange).*", re.IGNORECASE)
 _READ_ARGUMENTS = {"memcpy": (1,), "memmove": (1,), "__builtin_memcpy": (1,), "copy": (0, 1), "copy_n": (0,), "transform": (0, 1)}  # fmt: skip
 _FILLS = re.compile(r"(?:__builtin_)?memset|(?:cuda|hip)Memset(?:Async)?|fill(?:_n)?")
 _POINTER_CASTS = re.compile(r"(?:reinterpret|static|const)_cast|(?:__builtin_)?assume_aligned|__cvta_\w+")
