@@ -22,7 +22,7 @@ LAYERS = (
     "pool toolbox tools",
     "policy.endpoint policy.wire policy.local policy.rules policy.scripted chat explain rollout verify reward accept",
     "suites runner report train init",
-    "cli",
+    "cli __main__",
 )
 """From the vocabulary up to the command line: a module imports from its own layer and those above it in this list.
 

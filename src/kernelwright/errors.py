@@ -8,6 +8,7 @@
     ├── InfrastructureError       the machine's fault: exit code 3; never becomes a score
     │   ├── SandboxUnavailable    no way to run a job in isolation on this machine
     │   └── JobFault              a job was lost (full disk, killed worker, machine out of memory)
+    ├── Interrupted               Ctrl-C or SIGTERM: exit code 130
     └── ModelMistake              told to the model as an observation; never ends a rollout, never reaches a user
 
 What a *candidate* does wrong is not here: that is an outcome (`kernelwright.outcome`), a result and not an exception.
@@ -69,6 +70,11 @@ class SandboxUnavailable(InfrastructureError):
 
 class JobFault(InfrastructureError):
     kind = "job"
+
+
+class Interrupted(KernelwrightError):
+    kind = "interrupted"
+    exit_code = 130
 
 
 class ModelMistake(KernelwrightError):

@@ -16,28 +16,27 @@ import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from kernelwright import interpose, macros
+from kernelwright import interpose
 from kernelwright.checks import RunResult, files_of
+from kernelwright.commands import tool_path, visible_devices, words
 from kernelwright.errors import CandidateError, InfrastructureError, TaskError
 from kernelwright.interpose import Plan, Recorded
+from kernelwright.kernels import KernelTiming, Recorder
 from kernelwright.outcome import Outcome
 from kernelwright.sandbox import Bind, Job, JobResult, LimitHit, Limits, Sandbox
-from kernelwright.sandbox.outputs import read_output
-from kernelwright.source import Span, moved, region_spans, splice, to_lf
+from kernelwright.sandbox.outputs import drop_output, read_output
+from kernelwright.source import Span, region_spans, splice
 from kernelwright.task import Run, Task
-from kernelwright.toolchain import CompileCommand, Exec, kernel_time
-from kernelwright.toolchain.devices import arch_number, default_arch
-from kernelwright.toolchain.kernel_time import KernelTime
+from kernelwright.toolchain import kernel_time
+from kernelwright.toolchain.devices import default_arch
 from kernelwright.trace import Candidate
 from kernelwright.workspace import Snapshot, WorkFolder, copy_repository, populate, restore, snapshot
 
 REPO = "/kw/repo"
 """Where every build and run sees the repository, so that commands are alike from candidate to candidate."""
-INCLUDE = Path(__file__).with_name("toolchain") / "include"
-"""Our timing headers for stand-alone files."""
 OUTPUT_FILE_LIMIT = 256 * 2**20
 """The largest output file that is read for a check, in bytes."""
 
@@ -76,35 +75,6 @@ class Slot:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-@dataclass(frozen=True)
-class KernelTiming:
-    """The binds and variables by which CUDA loads our activity recorder into a run, and where its times come out."""
-
-    binds: tuple[Bind, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
-    folder: Path | None = None
-
-    @staticmethod
-    def into(folder: Path, sandbox: Sandbox) -> KernelTiming:
-        """Raises InfrastructureError where CUPTI is missing."""
-        library, cupti = kernel_time.injection_library(), kernel_time.find_cupti().library.resolve().parent
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        sandbox.own(folder)
-        binds = [Bind(folder, "/kw/kernels", writable=True), Bind(library, "/kw/kernel-time.so")]
-        if not cupti.is_relative_to("/usr") and not cupti.is_relative_to("/opt"):
-            binds.append(Bind(cupti, str(cupti)))
-        env = kernel_time.environment(
-            sandbox.inside(library, "/kw/kernel-time.so"), f"{sandbox.inside(folder, '/kw/kernels')}/times"
-        )
-        return KernelTiming(tuple(binds), env, folder)
-
-    def read(self) -> list[KernelTime] | None:
-        """The kernels of the run, as its process said; None where there is no word."""
-        data = read_output(self.folder, "times", kernel_time.TIMES_FILE_BYTES) if self.folder else None
-        return kernel_time.read(data) if data is not None else None
-
-
 class Workshop:
     """Everything that builds and runs of one task need; an async context manager."""
 
@@ -115,7 +85,6 @@ class Workshop:
         self.notes: list[str] = []
         self._keep = keep
         self._slots: dict[str, Slot] = {}
-        self._no_kernel_times = False
         self.plan = Plan()
 
     async def __aenter__(self) -> Workshop:
@@ -131,8 +100,6 @@ class Workshop:
             self._no_plan = self.folder / "no-plan"
             self._no_plan.mkdir()
             self._plan_folder = self._no_plan
-            if self.task.build.configure:
-                await self._configure()
         except BaseException:
             self._work.close()
             raise
@@ -140,52 +107,6 @@ class Workshop:
 
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self._work.close)
-
-    async def _expand_macros(self) -> None:
-        """Expand the macros that regions name, in the pristine copy, each expansion proven by the preprocessor itself.
-
-        From a file's end to its start, so that the regions still to come lie where they were; those already done move by
-        what is added before them. Raises TaskError where nothing can be expanded, or no command reads the file.
-        """
-        for span in sorted(self.spans.values(), key=lambda span: span.start, reverse=True):
-            region = self.task.region_named(span.region)
-            if region is None or not region.expand_macros:
-                continue
-            path = self.pristine / span.file
-            before = path.read_bytes()
-            headers = {name: to_lf((self.pristine / name).read_bytes()) for name in region.expand_macros}
-            expansion = await macros.expand_proven(before, headers, span, partial(self._preprocessed, span.file))
-            path.write_bytes(expansion.data)
-            grown = len(expansion.data) - len(before), expansion.data.count(b"\n") - before.count(b"\n")
-            for other in self.spans.values():
-                if other.file == span.file and other.start > span.start:
-                    self.spans[other.region] = other.shifted(*grown)
-            self.spans[span.region] = expansion.span
-        self._start = snapshot(self.pristine, None, self.pristine)
-        for name in list(self._slots):
-            shutil.rmtree(self._slots.pop(name).folder)
-        if self.task.build.configure:
-            await self._configure()
-
-    async def _preprocessed(self, file: str, data: bytes) -> bytes:
-        """What the preprocessor makes of the first unit with `file` in it, `data` being the file's content."""
-        async with self.analysing(Candidate()) as (commands, exec_, _):
-            command = next((command for command in commands if file in command.depends), None)
-            if command is None:
-                raise TaskError(
-                    f"{self.task.path}: no compiler command that reads {file} was seen, so no expansion of its macros can "
-                    "be proven",
-                    "a build that calls its compiler by name",
-                    "the region without expand_macros",
-                )
-            (self._slot("analysis").folder / file).write_bytes(data)
-            result = await exec_(macros.preprocess_arguments(command), command.cwd)
-        if result.exit_code != 0:
-            raise TaskError(
-                f"{self.task.path}: {file} cannot be preprocessed: {_tail(result.stderr.decode(errors='replace'))}",
-                "a command that also works with -E",
-            )
-        return result.stdout
 
     async def _configure(self) -> None:
         slot = self._slot("baseline")
@@ -196,7 +117,7 @@ class Workshop:
         self._start = await asyncio.to_thread(snapshot, slot.folder, slot.start, self.folder / "configured")
         slot.start = self._start
 
-    async def _run(self, job: Job) -> JobResult:
+    async def run_job(self, job: Job) -> JobResult:
         """Everything that is spawned goes through here; the user's repository itself is not even visible inside."""
         return await self.sandbox.run(replace(job, unseen=(self.task.root, self.task.path.parent)))
 
@@ -211,10 +132,9 @@ class Workshop:
 
         Raises TaskError where the user's own code does not build.
         """
+        if self.task.build.configure:
+            await self._configure()
         built = await self._learn()
-        if any(region.expand_macros for region in self.task.region):
-            await self._expand_macros()
-            built = await self._learn()
         slot, plan = built.slot, self.plan
         if not plan.sees_regions:
             await self._require_compiled()
@@ -222,7 +142,7 @@ class Workshop:
                 f"the interposed compilers saw no command that reads {', '.join(plan.unseen)}: every build is a full clean "
                 "one, and compile arguments go where the build command has {flags}"
             )
-        elif shared := plan.shared_with([region.file for region in self.task.region]):
+        elif shared := plan.shared_with(self.region_files):
             self.notes.append(
                 f"one command compiles a region together with {', '.join(shared)}: a candidate's compile "
                 "arguments reach those files too"
@@ -248,9 +168,7 @@ class Workshop:
                 f"{self.task.build.command!r} to build it",
                 "run the command by hand in the repository",
             )
-        self.plan = interpose.make_plan(
-            built.commands, [region.file for region in self.task.region], self._start.files()
-        )
+        self.plan = interpose.make_plan(built.commands, self.region_files, self._start.files())
         return built
 
     async def _require_compiled(self) -> None:
@@ -290,6 +208,27 @@ class Workshop:
                 "a build command with {flags}",
             )
         return await self._build(self._slot(slot_name), candidate.code, candidate.compile_args)
+
+    def replace_pristine(self, files: Mapping[str, bytes], spans: Mapping[str, Span]) -> None:
+        """Other content of files of the pristine copy, where the regions now lie; every slot starts again from it."""
+        for file, data in files.items():
+            (self.pristine / file).write_bytes(data)
+        self.spans = dict(spans)
+        self._start = snapshot(self.pristine, None, self.pristine)
+        for name in list(self._slots):
+            shutil.rmtree(self._slots.pop(name).folder)
+
+    @asynccontextmanager
+    async def spliced_slot(self, candidate: Candidate) -> AsyncIterator[Slot]:
+        """A slot of its own with the candidate's text in it, not built unless a region's units read what a build makes."""
+        slot = self._slot("analysis")
+        async with slot.lock:
+            slot.start = await asyncio.to_thread(restore, slot.folder, slot.start, self.sandbox.own)
+            if any(not set(command.depends) <= self._start.files() for command in self.plan.append):
+                await self._build(slot, candidate.code, candidate.compile_args)
+            else:
+                self._splice(slot, candidate.code)
+            yield slot
 
     def spliced(self, code: Mapping[str, str]) -> dict[str, bytes]:
         """The whole files that a candidate would give: repository path → bytes. Nothing is written."""
@@ -366,10 +305,14 @@ class Workshop:
                 self.task.build.timeout_s, self.task.needs.memory_bytes, 4096, 2 * 2**30, self.task.needs.disk_bytes
             ),
         )
-        result = await self._run(job)
+        result = await self.run_job(job)
         log = read_output(record, "commands", 64 * 2**20) or b""
         lists = {path.name: read_output(record, path.name, 16 * 2**20) or b"" for path in record.glob("*.deps")}
         return result, tuple(interpose.read_record(log, lists, inside[REPO]))
+
+    @property
+    def region_files(self) -> list[str]:
+        return sorted({span.file for span in self.spans.values()})
 
     @property
     def cwd(self) -> str:
@@ -396,7 +339,7 @@ class Workshop:
         folder = built.slot.folder
         named = files_of(self.task, run)
         for file in named:
-            (folder / file).unlink(missing_ok=True)
+            drop_output(folder, file)
         timing = self._kernel_timing(built.slot)
         job = Job(
             tuple(words(run.command, self.arch, self.task.build.flags)),
@@ -407,78 +350,30 @@ class Workshop:
             gpu=self.task.needs.gpu or self.task.language != "cpp",
             cpus=tuple(cpus),
         )
-        result = await self._run(job)
+        result = await self.run_job(job)
         files = {file: read_output(folder, file, OUTPUT_FILE_LIMIT) for file in named}
         built.snapshot = await asyncio.to_thread(restore, folder, built.snapshot, self.sandbox.own)
         return RunResult(run.name, result, files, timing.read())
 
     def _kernel_timing(self, slot: Slot) -> KernelTiming:
-        """What a run needs so that its kernels are timed; nothing, with one note of the reason, where that cannot be."""
-        if self.task.language != "cuda" or self._no_kernel_times:
-            return KernelTiming()
-        try:
-            return KernelTiming.into(self.folder / f"{slot.name}-kernels", self.sandbox)
-        except InfrastructureError as error:
-            self._no_kernel_times = True
-            self.notes.append(f"no kernel times: {error.what}")
-            return KernelTiming()
-
-    @asynccontextmanager
-    async def analysing(self, candidate: Candidate) -> AsyncIterator[tuple[list[CompileCommand], Exec, list[Span]]]:
-        """A workspace with the candidate's text, to replay compile commands in: the commands that read a region, the way
-        to run one, and where the regions lie now. What such a command writes is gone with the next candidate."""
-        slot = self._slot("analysis")
-        async with slot.lock:
-            slot.start = await asyncio.to_thread(restore, slot.folder, slot.start, self.sandbox.own)
-            if any(not set(command.depends) <= self._start.files() for command in self.plan.append):
-                await self._build(slot, candidate.code, candidate.compile_args)
-            else:
-                self._splice(slot, candidate.code)
-            unplaced = () if "{flags}" in self.task.build.command else self.task.build.flags
-            commands = [
-                replace(command.command(), argv=(*command.argv, *unplaced, *candidate.compile_args))
-                for command in self.plan.append
-            ]
-            limits = Limits(self.task.build.timeout_s, self.task.needs.memory_bytes, 4096)
-
-            async def exec_(argv: Sequence[str], cwd: str) -> JobResult:
-                bind = Bind(slot.folder, REPO, writable=True)
-                return await self._run(Job(tuple(argv), cwd, (bind,), {"PATH": tool_path()}, limits))
-
-            yield commands, exec_, moved(self.spans, candidate.code)
-
-    async def compile_file(self, code: str, arguments: Sequence[str]) -> JobResult:
-        """Compile one stand-alone file for this task's language, our timing headers on its include path."""
-        folder = self.folder / "stand-alone"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        name, compiler = {
-            "cuda": ("main.cu", f"nvcc -arch={self.arch}"),
-            "hip": ("main.hip", f"hipcc --offload-arch={self.arch}"),
-            "cpp": ("main.cpp", "g++ -march=native -fopenmp"),
-        }[self.task.language]
-        (folder / name).write_text(code, encoding="utf-8", errors="surrogateescape")
-        self.sandbox.own(folder)
-        binds = (Bind(folder, "/kw/stand-alone", writable=True), Bind(INCLUDE, "/kw/include"))
-        include = self.sandbox.inside(INCLUDE, "/kw/include")
-        argv = (*compiler.split(), "-O2", "-std=c++17", f"-I{include}", name, *arguments, "-o", "program")
-        limits = Limits(self.task.build.timeout_s, self.task.needs.memory_bytes, 4096)
-        return await self._run(Job(argv, "/kw/stand-alone", binds, {"PATH": tool_path()}, limits))
-
-    async def run_file(self) -> JobResult:
-        """Run what `compile_file` made."""
-        bind = Bind(self.folder / "stand-alone", "/kw/stand-alone", writable=True)
-        limits = Limits(max(run.timeout_s for run in self.task.shown), self.task.needs.memory_bytes)
-        return await self._run(
-            Job(
-                ("./program",),
-                "/kw/stand-alone",
-                (bind,),
-                {"PATH": tool_path(), **visible_devices()},
-                limits,
-                gpu=self.task.language != "cpp",
-            )
+        """What a run needs so that its kernels are timed; nothing where that cannot be."""
+        recorder = self._recorder
+        return (
+            KernelTiming.into(self.folder / f"{slot.name}-kernels", recorder, self.sandbox)
+            if recorder
+            else KernelTiming()
         )
+
+    @cached_property
+    def _recorder(self) -> Recorder | None:
+        """None on a CPU, and, with one note of the reason, where CUPTI is missing."""
+        if self.task.language != "cuda":
+            return None
+        try:
+            return Recorder(kernel_time.injection_library(), kernel_time.find_cupti().library.resolve().parent)
+        except InfrastructureError as error:
+            self.notes.append(f"no kernel times: {error.what}")
+            return None
 
     def reproduce(self, built: Built, run: Run, arguments: Sequence[str]) -> str:
         """The commands that repeat the build and run by hand, for a workspace that was kept."""
@@ -486,37 +381,6 @@ class Workshop:
         env = "".join(f"{name}={shlex.quote(value)} " for name, value in run.env.items())
         go = f"cd {shlex.quote(str(built.slot.folder / self.task.workdir))}"
         return f"{go} && {build} && {env}{shlex.join(words(run.command, self.arch, self.task.build.flags))}"
-
-
-def words(command: str, arch: str, flags: Sequence[str]) -> list[str]:
-    """A command's words with its placeholders filled; a bare `{flags}` becomes one word for each flag."""
-    values = {
-        "jobs": str(os.cpu_count() or 1),
-        "arch": arch,
-        "arch_number": arch_number(arch),
-        "flags": " ".join(flags),
-    }
-    filled: list[str] = []
-    for word in shlex.split(command):
-        if word == "{flags}":
-            filled += flags
-        else:
-            filled.append(re.sub(r"\{(jobs|arch|arch_number|flags)\}", lambda m: values[m.group(1)], word))
-    return filled
-
-
-def tool_path() -> str:
-    """PATH inside the sandbox: where this machine has its compilers and build tools."""
-    tools = (*interpose.COMPILERS, "make", "cmake", "ninja")
-    folders = [str(Path(found).parent) for tool in tools if (found := shutil.which(tool))]
-    cuda = ["/usr/local/cuda/bin"] if Path("/usr/local/cuda/bin").is_dir() else []
-    return ":".join(dict.fromkeys([*folders, *cuda, "/usr/local/bin", "/usr/bin", "/bin"]))
-
-
-def visible_devices() -> dict[str, str]:
-    """The user's choice of accelerators, which a job's own environment must repeat."""
-    names = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
-    return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def failure_of(result: RunResult, timeout_s: float) -> tuple[Outcome, str] | None:

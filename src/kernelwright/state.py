@@ -15,9 +15,7 @@ from kernelwright.errors import InfrastructureError
 
 def state_home() -> Path:
     """The state folder, made where it does not exist yet. Raises InfrastructureError where it cannot be written."""
-    named = os.environ.get("KERNELWRIGHT_HOME")
-    base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    home = Path(named) if named else base / "kernelwright"
+    home = _named()
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -26,7 +24,24 @@ def state_home() -> Path:
             "a writable folder",
             "set KERNELWRIGHT_HOME to one on a local disk",
         ) from None
+    if not os.access(home, os.W_OK | os.X_OK):
+        raise InfrastructureError(
+            f"the state folder {home} cannot be written", "a writable folder", "set KERNELWRIGHT_HOME to another"
+        )
     return home.resolve()
+
+
+def _named() -> Path:
+    if named := os.environ.get("KERNELWRIGHT_HOME"):
+        return Path(named)
+    if base := os.environ.get("XDG_STATE_HOME"):
+        return Path(base) / "kernelwright"
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 (Path.home raises where nobody knows this user)
+    if not home.is_absolute():
+        raise InfrastructureError(
+            "this user has no home folder (HOME is not set)", "a place for runs", "set KERNELWRIGHT_HOME to a folder"
+        )
+    return home / ".local" / "state" / "kernelwright"
 
 
 def native(source: Path, compilers: Sequence[str], arguments: Sequence[str] = (), suffix: str = "") -> Path:

@@ -14,13 +14,15 @@ import re
 import shlex
 import tomllib
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from kernelwright.errors import TaskError
+from kernelwright.errors import TaskError, UserError
 
 TASK_FILE = "kernelwright.toml"
+FILE_BYTES = 16 * 2**20
+"""The largest task, candidate or patch that is read."""
 FLAG_TOKEN = re.compile(r"[A-Za-z0-9_=,.+:-]+")
 """Make starts a shell again, so a flag may hold nothing that a shell would read (TASK.md, Commands)."""
 
@@ -34,8 +36,14 @@ SECONDS_PER_UNIT = {
 Aggregate = Literal["first", "last", "min", "median", "mean", "sum", "max"]
 
 
+def _plain(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("text without NUL characters")
+    return text
+
+
 def _inside(path: str) -> str:
-    parts = PurePosixPath(path).parts
+    parts = PurePosixPath(_plain(path)).parts
     if not path or PurePosixPath(path).is_absolute() or ".." in parts:
         raise ValueError("a path inside the repository, relative to its root, without '..'")
     return str(PurePosixPath(path))
@@ -51,7 +59,7 @@ def _regex(pattern: str) -> str:
 
 def _command(command: str) -> str:
     try:
-        words = shlex.split(command)
+        words = shlex.split(_plain(command))
     except ValueError as error:
         raise ValueError(f"words as a shell would split them ({error})") from None
     if not words:
@@ -65,6 +73,7 @@ def _flag(flag: str) -> str:
     return flag
 
 
+Plain = Annotated[str, AfterValidator(_plain)]
 RepoPath = Annotated[str, AfterValidator(_inside)]
 Regex = Annotated[str, AfterValidator(_regex)]
 Command = Annotated[str, AfterValidator(_command)]
@@ -123,7 +132,7 @@ class Run(Model):
     name: Name
     role: Literal["shown", "held_out", "reference"] = "shown"
     command: Command
-    env: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")], str] = {}
+    env: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")], Plain] = {}
     outputs: tuple[RepoPath, ...] = ()
     timeout_s: Positive = 60.0
 
@@ -289,7 +298,7 @@ class Task(Model):
     schema_version: Literal[1] = Field(alias="schema")
     name: Name
     language: Literal["cuda", "hip", "cpp"]
-    repo: str = "."
+    repo: Plain = "."
     workdir: RepoPath = "."
     siblings: tuple[RepoPath, ...] = ()
     hidden: tuple[RepoPath, ...] = ()
@@ -365,16 +374,11 @@ def load_task(where: str | Path) -> Task:
     path = Path(where)
     if path.is_dir():
         path = path / TASK_FILE
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise TaskError(f"there is no task file {path}", f"a TOML file, or a folder with {TASK_FILE}",
-                        "kernelwright init writes a first one") from None  # fmt: skip
-    except (OSError, UnicodeDecodeError) as error:
-        raise TaskError(f"{path} cannot be read: {error}", "a readable UTF-8 file") from None
+    text = read_text(path, "task", TaskError, f"a TOML file, or a folder with {TASK_FILE}",
+                     "kernelwright init, which writes a first one")  # fmt: skip
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise TaskError(f"{path} is not TOML: {error}", "TOML", "quote regular expressions with '…'") from None
     try:
         task = Task.model_validate({**data, "path": path.resolve()})
@@ -382,6 +386,28 @@ def load_task(where: str | Path) -> Task:
         raise _first_mistake(path, error) from None
     _check_paths(task)
     return task
+
+
+def read_bytes(path: Path, thing: str, mistake: type[UserError], expected: str, try_: str) -> bytes:
+    """The content of a file that a user named, of at most `FILE_BYTES`; raises `mistake` where there is none to be had."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(FILE_BYTES + 1)
+    except FileNotFoundError:
+        raise mistake(f"there is no {thing} file {path}", expected, try_) from None
+    except OSError as error:
+        raise mistake(f"{path} cannot be read: {error.strerror}", expected, try_) from None
+    if len(data) > FILE_BYTES:
+        raise mistake(f"{path} has more than {FILE_BYTES // 2**20} MiB", expected, try_)
+    return data
+
+
+def read_text(path: Path, thing: str, mistake: type[UserError], expected: str, try_: str) -> str:
+    """As `read_bytes`, and it must be UTF-8."""
+    try:
+        return read_bytes(path, thing, mistake, expected, try_).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise mistake(f"{path} is not UTF-8 text (byte {error.start})", expected, try_) from None
 
 
 def _first_mistake(path: Path, error: ValidationError) -> TaskError:
@@ -433,6 +459,7 @@ def _check_paths(task: Task) -> None:
                 raise TaskError(f"{task.path}: {key} names {path!r}, which is not in {root}", "a path that exists",
                                 _nearest(root, path))  # fmt: skip
     for region in task.region:
+        _check_plain_file(task, region)
         if not (root / region.file).is_file():
             raise TaskError(f"{task.path}: region {region.name!r} names the file {region.file!r}, which is not in {root}",
                             "a file that exists", _nearest(root, region.file))  # fmt: skip
@@ -440,6 +467,19 @@ def _check_paths(task: Task) -> None:
             raise TaskError(f"{task.path}: region {region.name!r} lies in {region.file!r}, outside workdir and siblings",
                             "the region inside a folder that the build copies",
                             f"siblings = [{str(PurePosixPath(region.file).parent)!r}]")  # fmt: skip
+
+
+def _check_plain_file(task: Task, region: Region) -> None:
+    """A region behind a symbolic link would be spliced into the file that the link leads to, which no copy holds."""
+    real = (task.root / region.file).resolve()
+    if real == task.root / region.file:
+        return
+    inside = real.is_relative_to(task.root)
+    raise TaskError(
+        f"{task.path}: region {region.name!r} names {region.file!r}, which is a link to {real}",
+        "the file itself",
+        f"file = {str(real.relative_to(task.root))!r}" if inside else f"a repo that holds {real}",
+    )
 
 
 def covers(folder: str, path: str) -> bool:

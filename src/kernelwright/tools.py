@@ -17,6 +17,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from kernelwright.analysis import analysing, compile_file, run_file
 from kernelwright.errors import ModelMistake
 from kernelwright.measure import ADVISE, Measurement, seconds
 from kernelwright.outcome import Outcome
@@ -164,11 +165,11 @@ class Bench:
         if said := check_arguments(language, arguments.compile_args, tunables={}):
             raise ModelMistake(said)
         self.progress("running a microbenchmark")
-        made = await self.baseline.shop.compile_file(arguments.code, arguments.compile_args)
+        made = await compile_file(self.baseline.shop, arguments.code, arguments.compile_args)
         if made.exit_code != 0:
             return ToolResult(f"build_failed\n{_log(made)}", {"outcome": "build_failed"}, ok=False)
         async with exclusive(self.baseline.task, self.progress):
-            ran = await self.baseline.shop.run_file()
+            ran = await run_file(self.baseline.shop)
         out = ran.stdout.decode(errors="replace")
         times, failed = microbench.parse(out), microbench.failures(out)
         said = "".join(f"{name}: failed, {error}\n" for name, error in failed.items())
@@ -197,7 +198,7 @@ class Bench:
             raise ModelMistake(refusal)
         self.progress("analysing with the compiler")
         texts, numbers = [], {}
-        async with shop.analysing(candidate) as (commands, exec_, spans):
+        async with analysing(shop, candidate) as (commands, exec_, spans):
             for span in spans:
                 command = next((command for command in commands if span.file in command.depends), None)
                 if command is None:
@@ -233,7 +234,9 @@ class Bench:
         root = self.baseline.shop.pristine.resolve()
         inside = [entry for entry in path.iterdir() if entry.exists() and entry.resolve().is_relative_to(root)]
         entries = sorted(inside, key=lambda entry: (entry.is_file(), entry.name))
-        lines = [f"{entry.name}/" if entry.is_dir() else f"{entry.name}  {entry.stat().st_size} bytes" for entry in entries]
+        lines = [
+            f"{entry.name}/" if entry.is_dir() else f"{entry.name}  {entry.stat().st_size} bytes" for entry in entries
+        ]
         return ToolResult("\n".join(lines) or "(empty)", {"path": arguments.path, "entries": len(lines)})
 
     async def search(self, arguments: SearchArguments) -> ToolResult:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelwright import measure
+from kernelwright.analysis import expand_macros
 from kernelwright.checks import RunResult, Unreadable, evaluate, read_time
 from kernelwright.errors import TaskError
 from kernelwright.execute import BuildFailure, Built, Workshop, failure_of
@@ -63,6 +64,10 @@ async def open_baseline(shop: Workshop, runs: Sequence[Run], progress: Progress)
     """
     progress("building the original")
     built = await shop.build_baseline()
+    if any(region.expand_macros for region in shop.task.region):
+        progress("expanding macros")
+        await expand_macros(shop)
+        built = await shop.build_baseline()
     references = {run.name: await shop.run(built, run) for run in shop.task.references}
     baseline = Baseline(shop, built, {}, references)
     for run in runs:
@@ -116,6 +121,9 @@ def refuse(shop: Workshop, candidate: Candidate) -> str | None:
     )
     if said:
         return said
+    for name, text in candidate.code.items():
+        if not _storable(text):
+            return f"the text of region {name!r} holds half of a surrogate pair, which no source file can hold"
     for file, text in shop.spliced(candidate.code).items():
         regions = [
             (span, candidate.code[name])
@@ -126,6 +134,14 @@ def refuse(shop: Workshop, candidate: Candidate) -> str | None:
         if regions and (refusal := screen(task.language, original, text, regions, shop.read_beside(file))):
             return str(refusal)
     return None
+
+
+def _storable(text: str) -> bool:
+    try:
+        text.encode("utf-8", errors="surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 async def build(baseline: Baseline, candidate: Candidate, slot_name: str = "candidate") -> Built:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernelwright.errors import JobFault, TaskError
+from kernelwright.sandbox.outputs import drop_output
 from kernelwright.source import SOURCE_SUFFIXES
 from kernelwright.state import state_home
 from kernelwright.task import TASK_FILE, Task, covers
@@ -73,7 +74,7 @@ class WorkFolder:
 def sweep(home: Path, kept: bool = False) -> list[Path]:
     """Remove work folders whose owner is gone; those kept on purpose only if `kept`. Returns what was removed."""
     gone = []
-    for folder in home.iterdir():
+    for folder in home.iterdir() if home.is_dir() else ():
         lock = folder / "lock"
         if (folder / "keep").exists() and not kept:
             continue
@@ -133,7 +134,7 @@ def copy_repository(task: Task, to: Path) -> Snapshot:
 def _drop_products(task: Task, folder: Path) -> None:
     """Remove what earlier builds left in the user's tree: the program, objects whose source is there, CMake's build
     folders. A Makefile that misses a header would take them for fresh, and the region would never be compiled."""
-    (folder / task.build.artifact).unlink(missing_ok=True)
+    drop_output(folder, task.build.artifact)
     stems = {path.stem for path in folder.rglob("*") if path.suffix in SOURCE_SUFFIXES}
     for path in list(folder.rglob("*")):
         if path.suffix in (".o", ".obj") and path.stem.split(".")[0] in stems:

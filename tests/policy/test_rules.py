@@ -262,6 +262,11 @@ SILENT = {
     "a launch gives both the same memory": (
         "restrict", "cuda", "__global__ void k(int *a, int *b) { a[0] = b[0]; }\nvoid g(int *x) { k<<<1, 1>>>(x, &x[8]); }"),
     "one pointer is assigned to the other": ("restrict", "cpp", "void f(int *a, int *b) { a = b + 1; a[0] = 1; }"),
+    "restrict in another spelling": ("restrict", "cpp", "void f(int *__restrict a, int *RESTRICT b) { a[0] = b[0]; }"),
+    "an outer pragma collapses this loop": (
+        "unroll", "cpp",
+        "void f(int n, int *a) {\n#pragma omp parallel for collapse(2)\nfor (int i = 0; i < n; ++i) {\n"
+        "for (int j = 0; j < n; ++j) { a[i * n + j] = 1; } } }"),
     "volatile memory": ("restrict", "cuda", "__global__ void k(volatile int *a, volatile int *b) { a[0] = b[0]; }"),
     "the function does not parse": ("restrict", "cpp", "void f(int *a, int *b) { LOOP(i, 0 { a[0] = b[0]; }"),
     "the pointer is stored through": ("read-only-loads", "cuda", "__global__ void k(float *a) { a[0] = a[1]; }"),

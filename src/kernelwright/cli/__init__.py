@@ -6,61 +6,90 @@ Exit codes (a contract, docs/task-file.md): 0 done, 1 the answer is no, 2 the us
 
 from __future__ import annotations
 
-import errno
-import json
+import os
+import signal
 import sys
+from collections.abc import Sequence
+from typing import NoReturn
 
 import click
 
 from kernelwright import __version__
 from kernelwright.cli.judge import bench, check, doctor, verify
+from kernelwright.cli.options import print_json
 from kernelwright.cli.run import apply, clean, optimize, rules, runs, show
 from kernelwright.cli.start import init
-from kernelwright.errors import InfrastructureError, KernelwrightError, UsageError
+from kernelwright.cli.streams import open_streams
+from kernelwright.errors import InfrastructureError, Interrupted, KernelwrightError, UsageError
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="kernelwright")
 def app() -> None:
-    """Makes one region of code in a real repository faster, and proves it."""
+    """Makes one region of code in a real repository faster, and proves it.
+
+    Begin with doctor (this machine), init (a first task file), check (the task), optimize (search and proof), apply.
+    """
 
 
 for command in (doctor, init, check, verify, bench, optimize, show, apply, runs, clean, rules):
     app.add_command(command)
 
 
-def main() -> None:
-    """Entry point: runs a command and turns whatever stops it into one message and an exit code."""
+def main() -> NoReturn:
+    """Entry point of the program."""
+    open_streams()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command and turn whatever stops it into one message; returns the exit code."""
     try:
-        code = app.main(standalone_mode=False)
-    except click.exceptions.Exit as done:
-        code = done.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
-        code = 130
-    except click.ClickException as error:
-        code = fail(UsageError(error.format_message(), "see kernelwright --help"))
+        code = _invoke(list(arguments))
+        sys.stdout.flush()
     except KernelwrightError as error:
-        code = fail(error)
-    except BrokenPipeError:
-        code = 0
+        return fail(error, "--json" in arguments)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO):
-            raise
-        code = fail(
-            InfrastructureError(
-                f"{error.strerror}: {error.filename or 'a file of ours'}",
-                "a disk that can be written",
-                "free space, or point KERNELWRIGHT_HOME at another disk",
-            )
-        )
-    sys.exit(code if isinstance(code, int) else 0)
+        return fail(_machine(error), "--json" in arguments)
+    return code
 
 
-def fail(error: KernelwrightError) -> int:
+def _invoke(arguments: list[str]) -> int:
+    try:
+        code = app.main(arguments, prog_name="kernelwright", standalone_mode=False)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.exceptions.NoArgsIsHelpError as asked:
+        click.echo(asked.format_message(), err=True)
+        return UsageError.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        raise Interrupted("interrupted", "the command to run to its end", "the same command again") from None
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx is not None else "kernelwright"
+        raise UsageError(error.format_message(), "a call as in its help", f"{path} --help") from None
+    except click.ClickException as error:
+        raise UsageError(error.format_message(), "a call as in its help", "kernelwright --help") from None
+    return code if isinstance(code, int) else 0
+
+
+def _machine(error: OSError) -> InfrastructureError:
+    """What the operating system refused us: no mistake of the user's that a command knows of, and no outcome."""
+    what = error.strerror or type(error).__name__
+    where = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else "a file of ours"
+    return InfrastructureError(
+        f"{what}: {where}",
+        "a disk with room, and files that this user may read and write",
+        "free space, or point KERNELWRIGHT_HOME at a folder on another disk",
+    )
+
+
+def fail(error: KernelwrightError, as_json: bool) -> int:
     """One message about `error`, as JSON where asked for; returns the exit code."""
-    if "--json" in sys.argv:
-        click.echo(json.dumps(error.to_json(), ensure_ascii=False))
+    if as_json:
+        print_json(error.to_json())
     else:
         click.echo(f"kernelwright: {error.what}", err=True)
         if error.expected:

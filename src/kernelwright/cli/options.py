@@ -24,6 +24,8 @@ from kernelwright.trial import Progress
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
+INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 console = Console(highlight=False)
 stderr = Console(stderr=True, highlight=False)
 
@@ -49,19 +51,31 @@ def sandbox_for(no_sandbox: bool) -> Sandbox:
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Run `work` in the main thread (sandboxed children die with the thread that started them). Ctrl-C and SIGTERM
-    cancel it, so that everything is cleaned up, and end the command with 130."""
+    """Run `work` in the main thread (sandboxed children die with the thread that started them). Ctrl-C, SIGTERM and
+    SIGHUP cancel it, so that everything is cleaned up, and end the command with 130; a second one does not disturb
+    the cleaning."""
+    before = {number: signal.getsignal(number) for number in INTERRUPTIONS}
 
     async def cancellable() -> T:
-        task = asyncio.ensure_future(work)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
+
+        def stop() -> None:
+            if not task.cancelling():
+                click.echo("stopping…", err=True)
+                task.cancel()
+
+        for number, handler in before.items():
+            if handler is not signal.SIG_IGN:
+                loop.add_signal_handler(number, stop)
         return await task
 
     try:
         return asyncio.run(cancellable())
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
@@ -135,5 +149,6 @@ class Live:
 
 
 def print_json(data: dict[str, Any]) -> None:
-    """One object, on one line."""
-    sys.stdout.write(json.dumps(data, ensure_ascii=False, allow_nan=False) + "\n")
+    """One object, on one line. Names that are not UTF-8 are printed with the escapes that JSON has for them."""
+    plain = sys.stdout is not None and (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    click.echo(json.dumps(data, ensure_ascii=plain, allow_nan=False))

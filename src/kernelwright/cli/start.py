@@ -15,8 +15,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from kernelwright.cli.options import console, json_option, print_json, progress_display, run_async, sandbox_for
+from kernelwright.commands import tool_path, words
 from kernelwright.errors import KernelwrightError, UsageError
-from kernelwright.execute import REPO, Workshop, tool_path, words
+from kernelwright.execute import REPO, Workshop
 from kernelwright.init import TaskDraft, adapt, draft, render
 from kernelwright.init.draft import language_of
 from kernelwright.init.hot import PROFILE_FLAGS, HotFunction, functions_of, hot_functions, hot_kernels, profile

@@ -104,7 +104,7 @@ KEPT_CALLS = re.compile(
 """Calls that wait for the device or ask whether it failed: where the original makes one, a candidate makes it too."""
 
 _BUILTINS_ALLOWED = re.compile(
-    r"__builtin_(?:assume_aligned|expect(?:_with_probability)?|prefetch|mem(?:cpy|set|move)|alloca(?:_with_align)?|offsetof"
+    r"__builtin_(?:assume_aligned|cpu_(?:supports|init|is)|expect(?:_with_probability)?|prefetch|mem(?:cpy|set|move)|alloca(?:_with_align)?|offsetof"
     r"|popcount\w*|parity\w*|c[lt]z\w*|ffs\w*|bswap\d+|rotate\w+|bitreverse\d+|(?:add|sub|mul)\w*_overflow\w*|shuffle\w*"
     r"|convertvector|reduce_\w+|elementwise_\w+|bit_cast|is_constant_evaluated|constant_p|types_compatible_p|choose_expr"
     r"|signbit\w*|copysign\w*|isnan|isinf\w*|isfinite|isnormal|isgreater\w*|isless\w*|nans?[fl]?|inf[fl]?|huge_val[fl]?"
@@ -116,7 +116,7 @@ _BUILTINS_ALLOWED = re.compile(
 )
 
 HEADERS_ALLOWED = re.compile(
-    r"<(?:math|stdint|stddef|string|limits|float)\.h>|<c(?:math|stdint|stddef|string|limits|float)>"
+    r"<(?:math|stdint|stddef|stdlib|string|limits|float)\.h>|<c(?:math|stdint|stddef|string|limits|float)>"
     r"|<(?:algorithm|numeric|array|vector|type_traits|utility|tuple|functional|bit|new|memory|iterator|span|complex|limits"
     r"|initializer_list|concepts|numbers|ratio|valarray|bitset|optional|simd|experimental/simd)>"
     r"|<(?:[extpsnw]mm|im|amm|x86|imm)intrin\.h>|<arm_(?:neon|sve|acle)\.h>|<omp\.h>"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from kernelwright.policy.rules.names import Kind, Names, file_names, literal_kind
+from kernelwright.policy.rules.names import Kind, Names, file_scope, literal_kind
 from kernelwright.policy.rules.rule import EVERY, Rule, Variant, only
 from kernelwright.policy.rules.syntax import (
     FLOAT_MATH,
@@ -32,9 +32,9 @@ _FLAT_FACTORS = 3
 
 def scopes(site: Site, *types: str) -> Iterator[tuple[Node, Names]]:
     """Nodes of these types in the region, each with the names that its function sees."""
-    file = file_names(site)
+    scope = file_scope(site)
     for node, function in site.scoped(*types):
-        yield node, file.inside(function)
+        yield node, scope.inside(function)
 
 
 def _value(text: str) -> float | None:

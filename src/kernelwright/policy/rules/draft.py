@@ -10,13 +10,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from kernelwright.policy.rules import arithmetic, flags, launch, loops, nests, pointers
+from kernelwright.policy.rules import arithmetic, flags, launch, loops, nests, parallel, pointers
 from kernelwright.policy.rules.rule import FlagRule, Rule, rewrites
 from kernelwright.policy.rules.syntax import Site
 
 CODE_RULES: tuple[Rule, ...] = (
-    *arithmetic.RULES, *nests.RULES, *loops.RULES, *pointers.RULES, *launch.RULES,
-)  # fmt: skip
+    *arithmetic.RULES,
+    *nests.RULES,
+    *parallel.RULES,
+    *loops.RULES,
+    *pointers.RULES,
+    *launch.RULES,
+)
 """In the order in which they are applied: expressions, then loops, then declarations."""
 FLAG_RULES: tuple[FlagRule, ...] = (*flags.RULES, flags.TUNABLE)
 

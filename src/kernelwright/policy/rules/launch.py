@@ -9,7 +9,8 @@ from functools import lru_cache
 
 from tree_sitter import Node
 
-from kernelwright.policy.rules.names import Names, file_names
+from kernelwright.policy.rules.effects import effects
+from kernelwright.policy.rules.names import Names, file_scope
 from kernelwright.policy.rules.pointers import calls_of, is_kernel
 from kernelwright.policy.rules.rule import GPU, Rule, Variant
 from kernelwright.policy.rules.syntax import (
@@ -19,7 +20,6 @@ from kernelwright.policy.rules.syntax import (
     below,
     called,
     child,
-    effects,
     enclosing,
     identifiers,
     strip,
@@ -50,11 +50,11 @@ def launches(site: Site) -> list[Launch]:
     """All launches in the file, `<<<…>>>` and hipLaunchKernelGGL."""
     if b"<<<" not in site.data and b"hipLaunchKernelGGL" not in site.data:
         return []
-    file, found = file_names(site), list[Launch]()
+    scope, found = file_scope(site), list[Launch]()
     for call in below(site.root, "call_expression"):
         shape = _shape(call)
         if shape is not None:
-            found.append(Launch(*shape, file.inside(enclosing(call, "function_definition"))))
+            found.append(Launch(*shape, scope.inside(enclosing(call, "function_definition"))))
     return found
 
 

@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from kernelwright.policy.rules.arithmetic import scopes
+from kernelwright.policy.rules.effects import Effects, effects
 from kernelwright.policy.rules.names import Names
 from kernelwright.policy.rules.rule import CPP, EVERY, GPU, Rule, Variant, only
 from kernelwright.policy.rules.syntax import (
     LOOPS,
     Edit,
-    Effects,
     Site,
     ancestors,
     below,
     child,
-    effects,
     enclosing,
     flat,
     fresh,

@@ -1,19 +1,18 @@
-"""What names and expressions are, as far as one file says it: declarations, aliases, constants, arithmetic kinds.
+"""What names and expressions are to the code of one function: types, arithmetic kinds, constants.
 
 A name that is declared twice in a function with different types, or nowhere in the file, has no type here, and whatever
-asks for it does not fire. Headers are not read.
+asks for it does not fire.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Literal
 
 from tree_sitter import Node
 
+from kernelwright.policy.rules.declared import Declared, FileNames, declarations, declared_by
 from kernelwright.policy.rules.syntax import (
     FLOAT_MATH,
     Site,
@@ -35,153 +34,7 @@ _INTEGERS = re.compile(
 )
 _VECTOR = re.compile(r"(float|double|int|uint|short|ushort|char|uchar|long|ulong|longlong)[1234]")
 _CONTAINER = re.compile(r"(?:std::)?(?:vector|span|array|valarray)\s*<\s*([^,]+?(?:<.*>)?)\s*(?:,\s*\w+\s*)?>")
-_LEAVES = frozenset({"init_declarator", "pointer_declarator", "array_declarator", "reference_declarator"})
-_CONTAINERS = frozenset({"translation_unit", "namespace_definition", "declaration_list", "linkage_specification",
-                         "template_declaration", "preproc_ifdef", "preproc_if", "preproc_else"})  # fmt: skip
 _BUILTINS = frozenset({"threadIdx", "blockIdx", "blockDim", "gridDim"})
-
-
-@dataclass(frozen=True)
-class Declared:
-    """One variable or parameter: its base type's text, how many pointer and array levels stand on it, and where."""
-
-    name: str
-    base: str
-    pointers: int
-    arrays: int
-    qualifiers: frozenset[str]
-    """Of the base type, the storage class and the declarator: `const`, `static`, `__shared__`, `__restrict__`, …"""
-    node: Node
-    """The declaration or parameter."""
-    declarator: Node
-    """The outermost declarator, an initial value included."""
-    parameter: bool
-
-    @property
-    def levels(self) -> int:
-        return self.pointers + self.arrays
-
-    @property
-    def value(self) -> Node | None:
-        return child(self.declarator, "value") if self.declarator.type == "init_declarator" else None
-
-
-def declarations(node: Node) -> Iterator[Declared]:
-    """All that is declared at or below `node`, function declarations left out."""
-    for found in below(
-        node, "declaration", "parameter_declaration", "optional_parameter_declaration", "for_range_loop"
-    ):
-        yield from _declared(found)
-
-
-def _declared(node: Node) -> Iterator[Declared]:
-    kind = child(node, "type")
-    if kind is None:
-        return
-    words = {text_of(c) for c in node.children if c.type in ("type_qualifier", "storage_class_specifier")}
-    for outer in node.children_by_field_name("declarator"):
-        levels, qualifiers, name = _unfold(outer)
-        if name is None:
-            continue
-        yield Declared(name, re.sub(r"\s+", " ", text_of(kind)), levels.count("*"), levels.count("["),
-                       frozenset(words | qualifiers), node, outer, "parameter" in node.type)  # fmt: skip
-
-
-def _unfold(node: Node | None) -> tuple[str, set[str], str | None]:
-    levels, qualifiers = "", set[str]()
-    while node is not None and node.type != "identifier":
-        if node.type not in _LEAVES:
-            return levels, qualifiers, None
-        levels += {"pointer_declarator": "*", "array_declarator": "[", "reference_declarator": "&"}.get(node.type, "")
-        qualifiers |= {text_of(c) for c in node.children if c.type == "type_qualifier"}
-        inner = child(node, "declarator")
-        node = inner if inner is not None else next((c for c in node.named_children if c.type == "identifier"), None)
-    return levels, qualifiers, text_of(node) if node is not None else None
-
-
-class FileNames:
-    """The names of a file's outermost level: type aliases, macros that stand for a value, globals, functions."""
-
-    def __init__(self, site: Site) -> None:
-        self.site = site
-        self.aliases: dict[str, str | None] = {}
-        self.globals: dict[str, Declared | None] = {}
-        self.returns: dict[str, str | None] = {}
-        """Function → the base type it returns by value; None where overloads differ."""
-        self.by_value: dict[str, bool] = {}
-        """Function → whether no parameter of any overload is a reference."""
-        self.macros: set[str] = set()
-        self._inside: dict[int, Names] = {}
-        stack = [site.root]
-        while stack:
-            node = stack.pop()
-            self._read(node)
-            if node.type in _CONTAINERS:
-                stack.extend(reversed(node.children))
-
-    def inside(self, function: Node | None) -> Names:
-        """The names that code in a function of this file (or outside all) sees."""
-        key = function.id if function is not None else 0
-        if key not in self._inside:
-            self._inside[key] = Names(self.site, function, self)
-        return self._inside[key]
-
-    def _read(self, node: Node) -> None:
-        if node.type in ("preproc_def", "preproc_function_def"):
-            self._macro(node)
-        elif node.type == "type_definition":
-            kind, name = child(node, "type"), child(node, "declarator")
-            if kind is not None and name is not None and name.type == "type_identifier":
-                _once(self.aliases, text_of(name), text_of(kind))
-        elif node.type == "alias_declaration":
-            kind, name = child(node, "type"), child(node, "name")
-            if kind is not None and name is not None:
-                _once(self.aliases, text_of(name), text_of(kind))
-        elif node.type == "function_definition":
-            self._function(node)
-        elif node.type == "declaration":
-            self._function(node)
-            for declared in _declared(node):
-                known = self.globals.get(declared.name, declared)
-                same = known is not None and (known.base, known.levels) == (declared.base, declared.levels)
-                self.globals[declared.name] = declared if same else None
-
-    def _macro(self, node: Node) -> None:
-        name, value = child(node, "name"), child(node, "value")
-        if name is None:
-            return
-        self.macros.add(text_of(name))
-        if node.type == "preproc_def" and value is not None:
-            plain = text_of(value).split("//")[0].split("/*")[0].strip()
-            _once(self.aliases, text_of(name), plain.removeprefix("(").removesuffix(")").strip())
-
-    def _function(self, node: Node) -> None:
-        kind, declarator = child(node, "type"), child(node, "declarator")
-        if kind is not None and declarator is not None and declarator.type == "function_declarator":
-            name = child(declarator, "declarator")
-            if name is not None and name.type == "identifier":
-                _once(self.returns, text_of(name), text_of(kind))
-                values = "&" not in text_of(declarator)
-                self.by_value[text_of(name)] = values and self.by_value.get(text_of(name), True)
-
-    def base(self, name: str) -> str:
-        """The type or value that a name stands for, aliases and macros followed."""
-        for _ in range(8):
-            known = self.aliases.get(name)
-            if known is None:
-                return name
-            name = known
-        return name
-
-
-@lru_cache(maxsize=8)
-def file_names(site: Site) -> FileNames:
-    """The names of a site's file; several rules in turn ask for the same ones."""
-    return FileNames(site)
-
-
-def _once(table: dict[str, str | None], key: str, value: str) -> None:
-    table[key] = value if table.get(key, value) == value else None
 
 
 class Names:
@@ -205,7 +58,7 @@ class Names:
             return []
         declarator = next(below(self.function, "function_declarator"), None)
         listed = child(declarator, "parameters") if declarator is not None else None
-        return [d for node in (listed.named_children if listed is not None else []) for d in _declared(node)]
+        return [d for node in (listed.named_children if listed is not None else []) for d in declared_by(node)]
 
     def find(self, name: str) -> Declared | None:
         """The declaration of a name, where the file holds exactly one type for it."""
@@ -355,6 +208,28 @@ _READERS = {
     "unary_expression": Names._unary, "binary_expression": Names._binary,
     "conditional_expression": Names._conditional, "call_expression": Names._call,
 }  # fmt: skip
+
+
+class FileScope:
+    """The names of a file, and of each of its functions, read once."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.file = FileNames(site)
+        self._known: dict[int, Names] = {}
+
+    def inside(self, function: Node | None) -> Names:
+        """The names that code in a function of the file (or outside all) sees."""
+        key = function.id if function is not None else 0
+        if key not in self._known:
+            self._known[key] = Names(self.site, function, self.file)
+        return self._known[key]
+
+
+@lru_cache(maxsize=8)
+def file_scope(site: Site) -> FileScope:
+    """The scope of a site's file; several rules in turn ask for the same one."""
+    return FileScope(site)
 
 
 def _integer(text: str) -> int | None:

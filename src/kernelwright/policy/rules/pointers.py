@@ -8,7 +8,8 @@ from functools import lru_cache
 
 from tree_sitter import Node
 
-from kernelwright.policy.rules.names import Declared, Names, file_names
+from kernelwright.policy.rules.declared import Declared
+from kernelwright.policy.rules.names import Names, file_scope
 from kernelwright.policy.rules.rule import CUDA, EVERY, GPU, Rule, Variant, only
 from kernelwright.policy.rules.syntax import (
     Edit,
@@ -51,7 +52,7 @@ def is_kernel(function: Node) -> bool:
 def _scopes(site: Site) -> Iterator[tuple[Node, Names]]:
     for function in site.functions():
         if child(function, "body") is not None:
-            yield function, file_names(site).inside(function)
+            yield function, file_scope(site).inside(function)
 
 
 def _pointer(parameter: Declared) -> bool:
@@ -61,7 +62,8 @@ def _pointer(parameter: Declared) -> bool:
 
 
 def _restricted(parameter: Declared) -> bool:
-    return any("restrict" in word.lower() for word in parameter.qualifiers)
+    """Whether any spelling of restrict stands there: the parser gives `__restrict` and macros another form."""
+    return "restrict" in text_of(parameter.declarator).lower()
 
 
 def _name_node(parameter: Declared) -> Node | None:

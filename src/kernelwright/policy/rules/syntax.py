@@ -1,14 +1,15 @@
-"""A region inside its file's syntax tree: what lies in it, how it is edited, and what a piece of it can change.
+"""A region inside its file's syntax tree: what lies in it, how its expressions read, and how it is edited.
 
 An edit is made only wholly inside the region and outside preprocessor directives, and is dropped where the parser
-understands the result less well than it understood the original. What a name is declared as is `names`' work.
+understands the result less well than it understood the original. What running a piece may change is `effects`' work, what
+a name is declared as `names`'.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from tree_sitter import Node
@@ -233,96 +234,34 @@ def atom(node: Node) -> str:
     return text_of(node) if node.type in tight else f"({text_of(node)})"
 
 
-@dataclass
-class Effects:
-    """What running a piece of code may change."""
-
-    modified: set[str] = field(default_factory=set)
-    """Variables assigned, counted up, declared, or whose address is given away."""
-    stored: set[str] = field(default_factory=set)
-    """Arrays and pointers whose elements are written."""
-    opaque: bool = False
-    """It holds a call, an assembler statement or a store that could change anything."""
-    jumps: set[str] = field(default_factory=set)
-
-    @property
-    def touched(self) -> set[str]:
-        return self.modified | self.stored
-
-
-_JUMPS = {"break_statement": "break", "return_statement": "return", "goto_statement": "goto", "labeled_statement": "goto",
-          "continue_statement": "continue", "co_return_statement": "return", "throw_statement": "return"}  # fmt: skip
-_OPAQUE = frozenset({"gnu_asm_expression", "lambda_expression", "new_expression", "delete_expression", "preproc_if",
-                     "preproc_ifdef", "try_statement", "co_await_expression"})  # fmt: skip
-
-
-def effects(node: Node) -> Effects:
-    """What `node` may change, from its text alone: unknown calls are taken to change everything."""
-    found = Effects()
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        _note(current, found)
-        if current.type not in DIRECTIVES:
-            stack.extend(current.children)
+def pragmas(statement: Node) -> list[str]:
+    """The directives that stand right before a statement."""
+    found, above = [], statement.prev_named_sibling
+    while above is not None and (above.type == "comment" or above.type in DIRECTIVES):
+        found += [text_of(above)] if above.type != "comment" else []
+        above = above.prev_named_sibling
     return found
-
-
-def _note(node: Node, found: Effects) -> None:
-    if node.type == "assignment_expression":
-        _note_target(child(node, "left"), found)
-    elif node.type == "update_expression":
-        _note_target(child(node, "argument"), found)
-    elif node.type == "pointer_expression" and operator(node) == "&":
-        found.modified |= identifiers(node)
-        found.stored |= identifiers(node)
-    elif node.type == "call_expression" and not is_math(node):
-        found.opaque = True
-    elif node.type in ("init_declarator", "declaration", "for_range_loop", "reference_declarator"):
-        found.modified |= _declared_names(node)
-    elif node.type == "binary_expression" and operator(node) == ">>" and _is_statement(node):
-        found.modified |= identifiers(node)
-    elif node.type in _OPAQUE:
-        found.opaque = True
-    elif node.type in _JUMPS:
-        found.jumps.add(_JUMPS[node.type])
-
-
-def _is_statement(node: Node) -> bool:
-    return node.parent is not None and node.parent.type == "expression_statement"
-
-
-def _note_target(target: Node | None, found: Effects) -> None:
-    name = root_name(target) if target is not None else None
-    if target is None or name is None:
-        found.opaque = True
-    elif strip(target).type == "identifier":
-        found.modified.add(name)
-    else:
-        found.stored.add(name)
-
-
-def _declared_names(node: Node) -> set[str]:
-    names = set()
-    for declarator in node.children_by_field_name("declarator"):
-        inner: Node | None = declarator
-        while inner is not None and inner.type != "identifier":
-            step = child(inner, "declarator")
-            inner = (
-                step if step is not None else next((c for c in inner.named_children if c.type == "identifier"), None)
-            )
-        if inner is not None:
-            names.add(text_of(inner))
-    return names
 
 
 def may_precede(site: Site, statement: Node) -> bool:
     """Whether something can be put before a statement: it stands in a block, and no pragma speaks of it."""
-    block, above = statement.parent, statement.prev_named_sibling
-    while above is not None and above.type == "comment":
-        above = above.prev_named_sibling
+    block = statement.parent
     in_block = block is not None and block.type == "compound_statement"
-    return in_block and site.holds(statement) and (above is None or above.type not in DIRECTIVES)
+    return in_block and site.holds(statement) and not pragmas(statement) and not _collapsed(statement)
+
+
+def _collapsed(statement: Node) -> bool:
+    """Whether an OpenMP collapse clause takes a statement for the next of its perfectly nested loops."""
+    depth = 0
+    for above in ancestors(statement):
+        if above.type == "function_definition":
+            return False
+        if above.type == "for_statement":
+            depth += 1
+            levels = [re.search(r"collapse\s*\(\s*(\d*)", text) for text in pragmas(above)]
+            if any(level is not None and (not level[1] or depth < int(level[1])) for level in levels):
+                return True
+    return False
 
 
 def insert_before(site: Site, statement: Node, *lines: str) -> Edit:
