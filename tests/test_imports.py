@@ -17,8 +17,8 @@ PACKAGE = "kernelwright"
 
 LAYERS = (
     "errors outcome task trace",
-    "state source blocks calls candidates preprocessor macros probes screen workspace sandbox toolchain interpose execute "
-    "checks conditions limits measure slots stats trial store policy",
+    "state source blocks calls candidates preprocessor macros probes screen workspace sandbox toolchain interpose commands "
+    "kernels execute analysis checks conditions limits measure slots stats trial store policy",
     "pool toolbox tools",
     "policy.endpoint policy.wire policy.local policy.rules policy.scripted chat explain rollout verify reward accept",
     "suites runner report train init",

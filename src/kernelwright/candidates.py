@@ -91,7 +91,9 @@ def from_patch(task: Task, path: Path) -> Candidate:
         listed = _git_apply(folder, patch, "--numstat", "-z")
         if listed.returncode != 0:
             raise CandidateError(f"{path} is no patch that can be read: {_words(listed.stderr)}", expected, try_)
-        changed = {entry.split(b"\t", 2)[2].decode(errors="surrogateescape") for entry in listed.stdout.split(b"\0")[:-1]}
+        changed = {
+            entry.split(b"\t", 2)[2].decode(errors="surrogateescape") for entry in listed.stdout.split(b"\0")[:-1]
+        }
         above = _folders_above(task, changed)
         if strangers := sorted(file for file in changed if file.removeprefix(above) not in known):
             raise CandidateError(

@@ -124,14 +124,14 @@ def refuse(shop: Workshop, candidate: Candidate) -> str | None:
     for name, text in candidate.code.items():
         if not _storable(text):
             return f"the text of region {name!r} holds half of a surrogate pair, which no source file can hold"
-    for file, text in shop.spliced(candidate.code).items():
+    for file, whole in shop.spliced(candidate.code).items():
         regions = [
             (span, candidate.code[name])
             for name, span in shop.spans.items()
             if span.file == file and name in candidate.code
         ]
         original = (shop.pristine / file).read_bytes()
-        if regions and (refusal := screen(task.language, original, text, regions, shop.read_beside(file))):
+        if regions and (refusal := screen(task.language, original, whole, regions, shop.read_beside(file))):
             return str(refusal)
     return None
 

@@ -49,7 +49,8 @@ def run(arguments: Sequence[str]) -> int:
     """Run a command and turn whatever stops it into one message; returns the exit code."""
     try:
         code = _invoke(list(arguments))
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except KernelwrightError as error:
         return fail(error, "--json" in arguments)
     except OSError as error:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import shlex
 import subprocess
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from kernelwright import runner
-from kernelwright.candidates import patch_of
+from kernelwright.candidates import patch_of, written_over
 from kernelwright.cli import present
 from kernelwright.cli.options import (
     Live,
@@ -25,7 +28,7 @@ from kernelwright.cli.options import (
     sandbox_options,
     stderr,
 )
-from kernelwright.errors import TaskError, UsageError
+from kernelwright.errors import InfrastructureError, Interrupted, KernelwrightError, TaskError, UsageError
 from kernelwright.outcome import SCHEMA
 from kernelwright.policy import Policy
 from kernelwright.policy.endpoint import Endpoint, Price
@@ -80,14 +83,15 @@ def optimize(
         if resume is not None:
             run = store.find(resume)
             if run.kind != "optimize":
-                raise UsageError(f"run {run.id} is of {run.kind}", "a run of optimize", "kernelwright runs")
+                raise UsageError(f"run {run.id} is one of {run.kind}", "a run of optimize", "kernelwright runs")
             options = Options(**{**run.options, "tools": tuple(run.options["tools"])})
             loaded = load_task(task or run.task)
             _require_same(run, loaded)
         else:
             if task is None:
-                raise UsageError("no task is named", "kernelwright optimize TASK")
+                raise UsageError("no task is named", "a task file or its folder", "kernelwright optimize TASK")
             loaded, options = load_task(task), _options(asked)
+            region_spans(loaded)
             policy_of(options)
             run = store.create_run(
                 "optimize",
@@ -95,6 +99,8 @@ def optimize(
                 runner.options_json(options),
                 {"task": loaded.name, "fingerprint": loaded.fingerprint, **revision_of(loaded)},
             )
+        if out is not None:
+            _make(out)
         result = _optimized(loaded, options, store, run, no_sandbox, keep_workspace)
     folder = _write_out(loaded, run, result, out)
     if as_json:
@@ -104,26 +110,53 @@ def optimize(
 
 
 def _optimized(task: Task, options: Options, store: Store, run: Run, no_sandbox: bool, keep: bool) -> dict[str, Any]:
-    sandbox = sandbox_for(no_sandbox)
-    stderr.print(f"run {run.id}: {escape(task.name)}, policy {escape(policy_of(options).name)}")
-    with Live() as live:
-        watcher = Watcher(live.stage, live.message, live.estimate)
-        try:
+    resume = f"kernelwright optimize --resume {run.id}"
+    try:
+        sandbox = sandbox_for(no_sandbox)
+        stderr.print(f"run {run.id}: {escape(task.name)}, policy {escape(policy_of(options).name)}")
+        with Live() as live:
+            watcher = Watcher(live.stage, live.message, live.estimate)
             return run_async(runner.optimize(task, sandbox, policy_of(options), options, store, run, watcher, keep))
-        except BaseException as error:
-            store.set_status(run.id, "interrupted" if isinstance(error, KeyboardInterrupt) else "failed")
-            live.close()
-            stderr.print(f"everything so far is kept; go on with: kernelwright optimize --resume {run.id}")
-            raise
+    except KeyboardInterrupt:
+        store.set_status(run.id, "interrupted")
+        raise Interrupted(f"run {run.id} was interrupted; what it found so far is kept", "it to end", resume) from None
+    except (KernelwrightError, OSError):
+        _failed(store, run, resume)
+        raise
+
+
+def _failed(store: Store, run: Run, resume: str) -> None:
+    """Keep what a run found before it failed; one that never began leaves nothing. The failure itself is told later, also
+    where the store cannot be written any more."""
+    with contextlib.suppress(InfrastructureError):
+        if store.attempts_begun(run.id):
+            store.set_status(run.id, "failed")
+            stderr.print(f"everything so far is kept; go on with: {resume}")
+        else:
+            store.delete(run.id)
+
+
+def _make(folder: Path) -> None:
+    """Before the search, so that it is not lost on a folder that cannot be made."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out {folder} cannot be made: {error.strerror}", "a folder", "another --out") from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"--out {folder} cannot be written", "a folder that this user may write", "another --out")
 
 
 def _options(asked: dict[str, Any]) -> Options:
     model, base_url = asked["model"], asked["base_url"]
     policy = asked["policy"] or ("endpoint" if model or base_url else "rules")
     if policy == "endpoint" and not (model and base_url):
-        raise UsageError("the endpoint policy needs a model and a server", "--model NAME and --base-url URL")
+        raise UsageError(
+            "the endpoint policy needs a model and a server",
+            "--model NAME and --base-url URL",
+            "--policy rules, which needs neither",
+        )
     if policy == "rules" and (model or base_url):
-        raise UsageError("the rules policy takes no --model and no --base-url", "either of them")
+        raise UsageError("the rules policy has no model", "no --model and no --base-url", "--policy endpoint")
     if asked["max_cost"] is not None and asked["price"] is None:
         raise UsageError(
             "--max-cost cannot hold without a price", "--price IN OUT beside it", "--max-tokens, which always holds"
@@ -159,7 +192,9 @@ def revision_of(task: Task) -> dict[str, Any]:
     """The git revision of the task's repository and whether it was dirty; empty where it is no checkout."""
 
     def git(*words: str) -> str | None:
-        done = subprocess.run(["git", "-C", str(task.root), *words], capture_output=True, text=True)
+        # Without the locks, status does not write what it learned into the user's index.
+        command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", str(task.root), *words]
+        done = subprocess.run(command, capture_output=True, text=True, errors="surrogateescape")
         return done.stdout if done.returncode == 0 else None
 
     try:
@@ -184,7 +219,7 @@ def _write_out(task: Task, run: Run, result: dict[str, Any], out: Path | None) -
     if result["candidate"] is not None:
         files["candidate.json"] = json.dumps(result["candidate"], indent=1, ensure_ascii=False) + "\n"
     if result["patch"]:
-        files[f"{task.name}.patch"] = result["patch"]
+        files[patch_name(task)] = result["patch"]
     with Store.open() as store:
         for attempt in store.attempts_begun(run.id):
             lines = [json.dumps(message.to_json(), ensure_ascii=False) for message in store.messages(run.id, attempt)]
@@ -193,8 +228,15 @@ def _write_out(task: Task, run: Run, result: dict[str, Any], out: Path | None) -
     for folder in filter(None, (kept, out)):
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
-            (folder / name).write_text(text, encoding="utf-8", errors="surrogateescape")
+            # A patch holds the bytes of the user's file; in JSON half a surrogate pair has an escape.
+            errors = "surrogateescape" if name.endswith(".patch") else "backslashreplace"
+            (folder / name).write_text(text, encoding="utf-8", errors=errors)
     return out or kept
+
+
+def patch_name(task: Task) -> str:
+    """File names have at most 255 bytes."""
+    return task.name.encode()[:240].decode(errors="ignore") + ".patch"
 
 
 @click.command()
@@ -206,6 +248,9 @@ def show(run: str, attempt: int | None, as_json: bool) -> None:
     with Store.open() as store:
         found = store.find(run)
         begun = [number for number in store.attempts_begun(found.id) if attempt in (None, number + 1)]
+        if attempt is not None and not begun:
+            count = len(store.attempts_begun(found.id))
+            raise UsageError(f"run {found.id} has no attempt {attempt}", f"one of 1 to {count}", f"show {found.id}")
         messages = {number: store.messages(found.id, number) for number in begun}
         result = store.result(found.id, "optimize")
     if as_json:
@@ -237,37 +282,43 @@ def apply(run: str, only_check: bool, as_json: bool) -> None:
         found = store.find(run)
         result = store.result(found.id, "optimize")
     if result is None or not result["patch"]:
-        why = "has no result yet" if result is None else "found nothing faster in the code"
-        hint = (result or {}).get("flags_hint")
-        raise UsageError(f"run {found.id} {why}", "a run with a patch", hint or "kernelwright runs")
+        raise _nothing_to_apply(found, result)
     task = load_task(found.task)
-    candidate = result["candidate"]
-    code = candidate["final_code"]
-    expected = (
-        patch_of(task, Candidate(code, tuple(candidate["compile_args"])))
-        if set(code) <= set(region_spans(task))
-        else ""
-    )
-    if expected != result["patch"]:
-        raise UsageError(
-            f"{', '.join(sorted({region.file for region in task.region}))} changed since run {found.id}",
-            "the files as they were then",
-            f"git apply -3 {state_home() / 'runs' / found.id / (task.name + '.patch')}",
-        )
-    words = ["git", "apply", "--whitespace=nowarn", *(["--check"] if only_check else []), "-"]
-    done = subprocess.run(
-        words, cwd=task.root, input=result["patch"].encode(errors="surrogateescape"), capture_output=True
-    )
-    if done.returncode != 0:
-        raise UsageError(
-            f"the patch does not apply: {done.stderr.decode(errors='replace').strip()}", "a writable repository"
-        )
+    candidate = Candidate(result["candidate"]["final_code"], tuple(result["candidate"]["compile_args"]))
+    _require_unchanged(task, found, candidate, result["patch"])
+    if not only_check:
+        written_over(task, candidate)
     if as_json:
         print_json({"schema": SCHEMA, "run": found.id, "applied": not only_check, "flags_hint": result["flags_hint"]})
         return
-    console.print("it applies" if only_check else f"applied to {escape(str(task.root))}")
+    console.print("it applies" if only_check else f"applied to {escape(str(task.root))}", soft_wrap=True)
     if result["flags_hint"]:
-        console.print(f"set the flags too: {escape(result['flags_hint'])}")
+        console.print(f"set the flags too: {escape(result['flags_hint'])}", soft_wrap=True)
+
+
+def _nothing_to_apply(run: Run, result: dict[str, Any] | None) -> UsageError:
+    if result is None:
+        said = f"run {run.id} has no result: it is {run.status}"
+        return UsageError(said, "a run that ended", f"kernelwright optimize --resume {run.id}")
+    if result["flags_hint"]:
+        said = f"run {run.id} found compile arguments alone, which no patch can carry"
+        return UsageError(said, "a run that changes code", f"in your build: {result['flags_hint']}")
+    return UsageError(f"run {run.id} found nothing faster", "a run with a patch", "kernelwright runs, for another")
+
+
+def _require_unchanged(task: Task, run: Run, candidate: Candidate, patch: str) -> None:
+    """The patch must be what the candidate makes of the files as they are now."""
+    spans = region_spans(task)
+    known = set(candidate.code) <= set(spans)
+    if known and patch_of(task, candidate) == patch:
+        return
+    if known and all(spans[name].text.strip() == text.strip() for name, text in candidate.code.items()):
+        raise UsageError(f"run {run.id} is applied already", "the original code in its regions", "git diff")
+    raise UsageError(
+        f"{', '.join(sorted({region.file for region in task.region}))} changed since run {run.id}",
+        "the files as they were then",
+        f"git apply -3 {shlex.quote(str(state_home() / 'runs' / run.id / patch_name(task)))}",
+    )
 
 
 @click.command()
@@ -311,6 +362,8 @@ def runs(as_json: bool) -> None:
 @json_option
 def clean(run: str | None, everything: bool, as_json: bool) -> None:
     """Remove kept workspaces, and a RUN (or all) with its files."""
+    if run is not None and everything:
+        raise UsageError("both a run and --all are given", "one of them", "kernelwright clean --all")
     removed = [str(folder) for folder in sweep(state_home() / "work", kept=True)]
     deleted = []
     if run is not None or everything:
