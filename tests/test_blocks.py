@@ -97,5 +97,5 @@ def test_the_last_block_of_a_region_wins_and_other_languages_are_passed_over():
 
 @pytest.mark.parametrize("text", ["```cpp region=swep\nint x;\n```", "```cpp\nint unrelated;\n```"])
 def test_a_block_for_no_region_is_the_models_mistake(text):
-    with pytest.raises(ModelMistake, match=r"region.*try: .*(name|region=)"):
+    with pytest.raises(ModelMistake, match=r"region.*try: .*(fenced block|region=)"):
         region_code(text, REGIONS, "cpp")

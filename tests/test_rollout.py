@@ -191,8 +191,17 @@ def test_malformed_calls_cost_no_benchmark_and_unknown_regions_no_rollout():
 def test_messages_without_call_or_answer_are_corrected_a_bounded_number_of_times():
     trace = run([bench("return 2"), *["hm"] * 9], Workshop(1.5), RolloutLimits(max_mistakes=3))
     assert trace.stop is StopReason.NO_ANSWER
-    assert len(said_to(trace)) == 3
+    assert len(said_to(trace)) == 4
+    assert '"c1", the fastest' in said_to(trace)[-1]
     assert trace.provenance["answer_from"] == "c1"
+
+
+def test_calls_that_cannot_be_made_are_bounded_too():
+    bad = bench("x", '{"code": {"fenced_block": "int f();"}}')
+    trace = run([bad] * 9, Workshop(), RolloutLimits(max_mistakes=3))
+    assert trace.stop is StopReason.NO_ANSWER
+    assert [message.ok for message in trace.messages if message.role == "tool"] == [False] * 3
+    assert "too many messages in a row" in said_to(trace)[0]
 
 
 def test_a_message_that_was_cut_off_is_told_so():

@@ -47,6 +47,8 @@ def test_benchmark_code_reports_what_became_of_a_candidate(app: Path) -> None:
             await ask("benchmark_code", compile_args=["-O3", "-o", "/etc/passwd"]),
             await ask("benchmark_code", f"like this:\n```cpp\n{FASTER}```\n", compile_args="-O3"),
             await ask("benchmark_code", code={"rough": ""}),
+            await ask("benchmark_code"),
+            await ask("benchmark_code", candidate="c1", compile_args=["-O2"]),
         ]
 
     found = with_tools(app, work)
@@ -57,8 +59,12 @@ def test_benchmark_code_reports_what_became_of_a_candidate(app: Path) -> None:
         "refused",
         "correct",
         None,
+        None,
+        "correct",
     ]
-    assert [message.data.get("candidate") for message in found] == ["c1", "c2", "c3", "c4", "c5", None]
+    assert [message.data.get("candidate") for message in found] == ["c1", "c2", "c3", "c4", "c5", None, None, "c6"]
+    assert "the original, whose time you have" in found[6].content
+    assert found[7].data["code"] == found[0].data["code"]
     assert found[0].data["speedup"] > 1
     assert "speedup" in found[0].content
     assert "oops" in found[2].content

@@ -93,7 +93,7 @@ def named_region(name: str, regions: Mapping[str, str]) -> str:
         raise ModelMistake(
             f"there is no region {name!r}",
             f"one of the regions {', '.join(regions)}",
-            "the region's name exactly as it was given",
+            f"{next(iter(regions))!r}, or no code in JSON but a fenced block before the call",
         )
     return name
 

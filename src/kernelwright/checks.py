@@ -131,7 +131,10 @@ def combine(values: Sequence[float], aggregate: Aggregate | None, what: str) -> 
     return chosen[aggregate]
 
 
-def _number(text: str) -> float:
+def _number(text: str | None) -> float:
+    """`text` is None where the group of a pattern took no part in its match."""
+    if text is None:
+        raise Unreadable("the pattern matches without its first group, which is the number")
     try:
         return float(text.replace(",", ""))
     except ValueError:

@@ -33,10 +33,9 @@ from kernelwright.task import Run, Task
 from kernelwright.toolchain import kernel_time
 from kernelwright.toolchain.devices import default_arch
 from kernelwright.trace import Candidate
-from kernelwright.workspace import Snapshot, WorkFolder, copy_repository, populate, restore, snapshot
+from kernelwright.workspace import Snapshot, WorkFolder, copy_repository, populate, restore, snapshot, to_its_end
 
-REPO = "/kw/repo"
-"""Where every build and run sees the repository, so that commands are alike from candidate to candidate."""
+REPO = interpose.REPO
 OUTPUT_FILE_LIMIT = 256 * 2**20
 """The largest output file that is read for a check, in bytes."""
 
@@ -94,7 +93,7 @@ class Workshop:
                 self._work.hold()
             self.folder = self._work.path
             self.pristine = self.folder / "pristine"
-            self._start = await asyncio.to_thread(copy_repository, self.task, self.pristine)
+            self._start = await to_its_end(copy_repository, self.task, self.pristine)
             self.spans = region_spans(self.task, self.pristine)
             interpose.install(self.folder / "compilers")
             self._no_plan = self.folder / "no-plan"
@@ -106,7 +105,7 @@ class Workshop:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await asyncio.to_thread(self._work.close)
+        await to_its_end(self._work.close)
 
     async def _configure(self) -> None:
         slot = self._slot("baseline")
@@ -114,7 +113,7 @@ class Workshop:
         result, _ = await self._compile(slot, self.task.build.configure, ())
         if result.exit_code != 0:
             raise _baseline_broken(self.task, "configure", self.task.build.configure, result)
-        self._start = await asyncio.to_thread(snapshot, slot.folder, slot.start, self.folder / "configured")
+        self._start = await to_its_end(snapshot, slot.folder, slot.start, self.folder / "configured")
         slot.start = self._start
 
     async def run_job(self, job: Job) -> JobResult:
@@ -147,7 +146,7 @@ class Workshop:
                 f"one command compiles a region together with {', '.join(shared)}: a candidate's compile "
                 "arguments reach those files too"
             )
-        await asyncio.to_thread(self._lay_out_plan, slot, plan)
+        await to_its_end(self._lay_out_plan, slot, plan)
         if self.task.build.flags and "{flags}" not in self.task.build.command and plan.sees_regions:
             again = await self._build(slot, {}, ())
             if isinstance(again, BuildFailure):
@@ -188,7 +187,7 @@ class Workshop:
         objects: dict[str, bytes] = {}
         for command in plan.reuse:
             for name, path in interpose.side_outputs(command).items():
-                relative = os.path.relpath(PurePosixPath(command.cwd) / path, self.sandbox.inside(slot.folder, REPO))
+                relative = os.path.relpath(PurePosixPath(command.cwd) / path, REPO)
                 data = None if relative.startswith("..") else read_output(slot.folder, relative, OUTPUT_FILE_LIMIT)
                 if data is not None:
                     objects[name] = data
@@ -223,7 +222,7 @@ class Workshop:
         """A slot of its own with the candidate's text in it, not built unless a region's units read what a build makes."""
         slot = self._slot("analysis")
         async with slot.lock:
-            slot.start = await asyncio.to_thread(restore, slot.folder, slot.start, self.sandbox.own)
+            slot.start = await to_its_end(restore, slot.folder, slot.start, self.sandbox.own)
             if any(not set(command.depends) <= self._start.files() for command in self.plan.append):
                 await self._build(slot, candidate.code, candidate.compile_args)
             else:
@@ -251,7 +250,7 @@ class Workshop:
     async def _build(
         self, slot: Slot, code: Mapping[str, str], arguments: Sequence[str], depends: bool = False
     ) -> Built | BuildFailure:
-        slot.start = await asyncio.to_thread(restore, slot.folder, slot.start, self.sandbox.own)
+        slot.start = await to_its_end(restore, slot.folder, slot.start, self.sandbox.own)
         self._splice(slot, code)
         result, commands = await self._compile(slot, self.task.build.command, arguments, depends)
         log = (result.stdout + result.stderr).decode(errors="replace")
@@ -265,13 +264,13 @@ class Workshop:
             return BuildFailure(
                 Outcome.BUILD_FAILED, f"the build did not compile {', '.join(stale)} again: it is stale\n{log}"
             )
-        program = await asyncio.to_thread(read_output, slot.folder, self.task.build.artifact, 2**31)
+        program = await to_its_end(read_output, slot.folder, self.task.build.artifact, 2**31)
         if program is None:
             return BuildFailure(Outcome.BUILD_FAILED, f"the build ended without {self.task.build.artifact}\n{log}")
         regions = {name: code.get(name, span.text) for name, span in self.spans.items()}
         store = self.folder / f"{slot.name}-built"
         shutil.rmtree(store, ignore_errors=True)
-        made = await asyncio.to_thread(snapshot, slot.folder, slot.start, store)
+        made = await to_its_end(snapshot, slot.folder, slot.start, store)
         return Built(slot, made, log, commands, hashlib.sha256(program).hexdigest(), result.wall_s, regions)
 
     async def _compile(
@@ -293,6 +292,7 @@ class Workshop:
             "PATH": f"{inside['/kw/compilers']}:{tool_path()}",
             "KW_PLAN": inside["/kw/plan"],
             "KW_RECORD": inside["/kw/record"],
+            "KW_REPO": inside[REPO],
             **({"KW_DEPENDS": "1"} if depends else {}),
         }
         placed = self.task.build.flags if self.plan_appends else (*self.task.build.flags, *arguments)
@@ -334,13 +334,17 @@ class Workshop:
         (folder / "flags").write_text("".join(f"{flag}\n" for flag in flags))
         return folder
 
-    async def run(self, built: Built, run: Run, cpus: Sequence[int] = ()) -> RunResult:
-        """One run of a built program from a fresh process and an untouched workspace; its outputs are collected."""
+    async def run(self, built: Built, run: Run, cpus: Sequence[int] = (), *, recorded: bool = False) -> RunResult:
+        """One run of a built program from a fresh process and an untouched workspace; its outputs are collected.
+
+        With `recorded` the kernels are timed too, which makes every launch some microseconds slower and the first one
+        milliseconds: the program's own time of such a run is not its own any more.
+        """
         folder = built.slot.folder
         named = files_of(self.task, run)
         for file in named:
             drop_output(folder, file)
-        timing = self._kernel_timing(built.slot)
+        timing = self._kernel_timing(built.slot) if recorded else KernelTiming()
         job = Job(
             tuple(words(run.command, self.arch, self.task.build.flags)),
             self.cwd,
@@ -352,7 +356,7 @@ class Workshop:
         )
         result = await self.run_job(job)
         files = {file: read_output(folder, file, OUTPUT_FILE_LIMIT) for file in named}
-        built.snapshot = await asyncio.to_thread(restore, folder, built.snapshot, self.sandbox.own)
+        built.snapshot = await to_its_end(restore, folder, built.snapshot, self.sandbox.own)
         return RunResult(run.name, result, files, timing.read())
 
     def _kernel_timing(self, slot: Slot) -> KernelTiming:

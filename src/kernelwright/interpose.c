@@ -5,8 +5,9 @@
  * candidate's compile arguments to the commands that the plan names. Everything else it hands on unchanged.
  *
  * Environment: KW_PLAN (folder, read-only: `plan`, `flags`, objects), KW_RECORD (folder, writable: `commands`,
- * dependency lists), KW_DEPENDS=1 to write dependency lists. The plan's keys are made by `key` below and by
- * `command_key` in interpose.py: both must agree.
+ * dependency lists), KW_DEPENDS=1 to write dependency lists, KW_REPO (where this build sees the repository: without a
+ * sandbox each workspace lies elsewhere). The plan's keys are made by `key` below and by `command_key` in interpose.py:
+ * both must agree.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -35,9 +36,25 @@ static uint64_t mix(uint64_t hash, const char *text) { /* FNV-1a, the terminatin
   return hash;
 }
 
+/* The text as a build at /kw/repo would have it, so that a command is the same one in every workspace. */
+static const char *placed(const char *text) {
+  const char *repo = getenv("KW_REPO"), *found;
+  char *out = NULL;
+  size_t size = 0;
+  if (!repo || !*repo || !strstr(text, repo)) return text;
+  FILE *memory = open_memstream(&out, &size);
+  for (; (found = strstr(text, repo)); text = found + strlen(repo)) {
+    fwrite(text, 1, found - text, memory);
+    fputs("/kw/repo", memory);
+  }
+  fputs(text, memory);
+  fclose(memory);
+  return out;
+}
+
 static uint64_t key(const char *cwd, char **argv) {
-  uint64_t hash = mix(14695981039346656037u, cwd);
-  for (; *argv; argv++) hash = mix(hash, *argv);
+  uint64_t hash = mix(14695981039346656037u, placed(cwd));
+  for (; *argv; argv++) hash = mix(hash, placed(*argv));
   return hash;
 }
 

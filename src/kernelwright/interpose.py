@@ -19,6 +19,9 @@ from pathlib import Path, PurePosixPath
 from kernelwright.state import native
 from kernelwright.toolchain import CompileCommand
 
+REPO = "/kw/repo"
+"""Where every build and run sees the repository, so that commands are alike from candidate to candidate. Without a
+sandbox each workspace lies elsewhere, and what was recorded is told as if it lay here."""
 COMPILERS = ("g++", "gcc", "c++", "cc", "clang++", "clang", "nvcc", "hipcc", "mpicxx", "mpicc", "mpic++")
 SOURCE = re.compile(r".+\.(c|cc|cpp|cxx|c\+\+|C|cu|hip)")
 
@@ -73,14 +76,15 @@ def install(folder: Path) -> None:
 
 def read_record(data: bytes, depends: dict[str, bytes], repo: str) -> list[Recorded]:
     """The `commands` file of a build. `depends` holds the dependency lists by file name; `repo` is the path of the repository
-    as the build saw it: only files below it are kept, relative to it."""
+    as the build saw it: only files below it are kept, relative to it; folders and words are told as if it were `REPO`."""
     fields = data.decode(errors="surrogateescape").split("\0")
     found, at = [], 0
     while at + 6 <= len(fields) and fields[at].isdecimal():
         argc = int(fields[at])
         status, action, _program, cwd, listing = fields[at + 1 : at + 6]
-        argv = tuple(fields[at + 6 : at + 6 + argc])
-        found.append(Recorded(argv, cwd, int(status), action, _depends(depends.get(listing, b""), cwd, repo)))
+        argv = tuple(word.replace(repo, REPO) for word in fields[at + 6 : at + 6 + argc])
+        read = _depends(depends.get(listing, b""), cwd, repo)
+        found.append(Recorded(argv, cwd.replace(repo, REPO), int(status), action, read))
         at += 6 + argc
     return found
 

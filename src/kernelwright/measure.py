@@ -111,7 +111,7 @@ class Measurement:
     wall: Ratio | None
     cpu: Ratio | None
     kernel: Ratio | None
-    """None where not every run has a kernel time."""
+    """From the pairs, warm-ups too, whose kernels were timed; None where there is none."""
     looks: tuple[Look, ...]
     stop: StopReason
     pairs: tuple[Pair, ...]
@@ -221,12 +221,16 @@ async def compare(
     *,
     min_effect: float,
     rng: random.Random,
+    warm_up: tuple[Sampler, Sampler] | None = None,
     time_budget_s: float | None = None,
     on_pair: Callable[[Pair, int], None] | None = None,
     gpu: int | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Measurement:
     """Run the protocol. The caller holds the slot; `gpu` names the device whose conditions are recorded.
+
+    `warm_up` samples the warm-ups instead: their times are never counted, so they may bear what disturbs times, as the
+    recording of kernels does (docs/experiments/hecbench-cuda.md has by how much).
 
     `on_pair` is told of each pair and how many there are now. No pair is begun that would probably end after
     `time_budget_s` (warm-ups count), except the first. The budget's end then stands for the next look: it may decide if
@@ -235,7 +239,7 @@ async def compare(
     """
     watch = await Watch.start(gpu)
     started, schedule = clock(), budget.schedule
-    warm_ups = [await _pair(sample_base, sample_candidate, rng) for _ in range(budget.warm_ups)]
+    warm_ups = [await _pair(*(warm_up or (sample_base, sample_candidate)), rng) for _ in range(budget.warm_ups)]
     pairs: list[Pair] = []
     looks: list[Look] = []
     stop: StopReason | None = None
@@ -301,6 +305,9 @@ def _measurement(
 ) -> Measurement:  # fmt: skip
     alpha = budget.schedule.alpha
     undecided = None if alpha is None else Comparison.UNRESOLVED
+    recorded = [
+        pair for pair in (*warm_ups, *pairs) if KERNEL_S in pair.base.extra and KERNEL_S in pair.candidate.extra
+    ]
     digits = (TOO_FEW_DIGITS,) if _coarse(pairs, min_effect) else ()
     return Measurement(
         budget=budget,
@@ -309,7 +316,7 @@ def _measurement(
         time=_time(pairs, alpha),
         wall=_ratio(pairs, lambda sample: sample.wall_s, alpha),
         cpu=_ratio(pairs, lambda sample: sample.cpu_s, alpha),
-        kernel=_ratio(pairs, lambda sample: sample.extra.get(KERNEL_S), alpha),
+        kernel=_ratio(recorded, lambda sample: sample.extra.get(KERNEL_S), alpha) if recorded else None,
         looks=tuple(looks),
         stop=stop,
         pairs=tuple(pairs),

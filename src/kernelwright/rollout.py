@@ -48,8 +48,8 @@ class RolloutLimits:
     max_tokens: int | None = None
     """Prompt and completion tokens of all messages, priced or not."""
     max_cost_usd: float | None = None
-    max_mistakes: int = 4
-    """Messages in a row with neither a call nor an answer that can be read."""
+    max_mistakes: int = 6
+    """Mistakes in a row, of messages with neither a call nor an answer and of calls that could not be made."""
     insist: int = 1
     """How often an answer is sent back where nothing was benchmarked yet; the same answer again is then taken."""
     grace_s: float = 120.0
@@ -85,8 +85,10 @@ async def rollout(
         last, limit, told = trace.messages[-1], passed(trace.messages, limits), was_told(trace.messages)
         if last.role == "assistant" and (not last.tool_calls or (limit and told)):
             answer = read_answer(trace.messages, toolbox, 0 if told else limits.insist)
-            if stop := _stop(answer, limit if told else None, mistakes_in_a_row(trace.messages) >= limits.max_mistakes):
-                return finished(trace, stop, answer)
+            if isinstance(answer, Candidate):
+                return finished(trace, StopReason.ANSWERED, answer)
+            if limit and told:
+                return finished(trace, limit, answer)
             add(Message("user", correction(answer, last), data={"mistake": str(answer)}))
         elif call := pending_call(trace.messages):
             add(await _called(call, toolbox, limit, trace.messages))
@@ -114,15 +116,15 @@ async def _next(policy: Policy, toolbox: Toolbox, limits: RolloutLimits, message
 
 async def _called(call: ToolCall, toolbox: Toolbox, limit: StopReason | None, messages: Sequence[Message]) -> Message:
     if limit is not None and not (limit is StopReason.CALL_LIMIT and call.name != BENCHMARK):
-        text = f"not run: the {limit.value.replace('_', ' ')} of this rollout is reached"
-        return Message("tool", text, tool_call_id=call.id, name=call.name, ok=False, data={"not_run": limit.value})
+        return Message(
+            "tool",
+            f"not run: {why(limit)}",
+            tool_call_id=call.id,
+            name=call.name,
+            ok=False,
+            data={"not_run": limit.value},
+        )
     return await toolbox.call(call, before_call(messages, call))
-
-
-def _stop(answer: Candidate | ModelMistake, limit: StopReason | None, too_many: bool) -> StopReason | None:
-    if isinstance(answer, Candidate):
-        return StopReason.ANSWERED
-    return limit or (StopReason.NO_ANSWER if too_many else None)
 
 
 def finished(trace: Trace, stop: StopReason, answer: Candidate | ModelMistake) -> Trace:
@@ -160,6 +162,7 @@ def passed(messages: Sequence[Message], limits: RolloutLimits) -> StopReason | N
         (StopReason.TIME_LIMIT, limits.time_limit_s is not None and spent_s(messages) >= limits.time_limit_s),
         (StopReason.CALL_LIMIT, benchmark_calls(messages) >= limits.max_calls),
         (StopReason.MESSAGE_LIMIT, len(messages) >= limits.max_messages),
+        (StopReason.NO_ANSWER, mistakes_in_a_row(messages) >= limits.max_mistakes),
     )
     return next((reason for reason, holds in reached if holds), None)
 
@@ -215,8 +218,8 @@ def before_call(messages: Sequence[Message], call: ToolCall) -> str:
 
 
 def mistakes_in_a_row(messages: Sequence[Message]) -> int:
-    """How many corrections the policy was sent since a tool last ran."""
-    since = next((n for n, message in enumerate(reversed(messages)) if message.role == "tool"), len(messages))
+    """How many mistakes the policy made since a tool last did what it was asked for."""
+    since = next((n for n, message in enumerate(reversed(messages)) if message.ok), len(messages))
     return sum("mistake" in message.data for message in messages[len(messages) - since :])
 
 
@@ -231,7 +234,7 @@ def read_answer(messages: Sequence[Message], toolbox: Toolbox, insist: int = 0) 
     return UNTRIED if untried and insisted < insist else answer
 
 
-def correction(mistake: Candidate | ModelMistake, message: Message) -> str:
+def correction(mistake: ModelMistake, message: Message) -> str:
     """What the policy is told of a message that was neither a call nor an answer."""
     cut = (
         " Your message was cut at the limit of its length: be briefer."
@@ -241,11 +244,18 @@ def correction(mistake: Candidate | ModelMistake, message: Message) -> str:
     return f"{mistake}.{cut}\n{HOW_TO_GO_ON}"
 
 
+def why(limit: StopReason) -> str:
+    """A limit in words."""
+    if limit is StopReason.NO_ANSWER:
+        return "too many messages in a row could not be used"
+    return f"the {limit.value.replace('_', ' ')} of this run is reached"
+
+
 def answer_now(limit: StopReason, messages: Sequence[Message]) -> str:
     """What the policy is told, once, when a limit is reached."""
     best = best_of(messages)
     offer = f'"{best}", the fastest correct candidate' if best else '"original", since no candidate was faster'
     return (
-        f"The {limit.value.replace('_', ' ')} of this run is reached; no further tool is called. Write the final answer "
-        f"now: JSON with final_code, explanation, compile_args. final_code may be {offer}."
+        f"No further tool is called: {why(limit)}. Write the final answer now: JSON with final_code, explanation, "
+        f"compile_args. final_code may be {offer}."
     )

@@ -43,6 +43,9 @@ class BenchmarkArguments(_Arguments):
     code: dict[str, str] = Field(
         {}, description="new text of regions, by region name; or a fenced block before the call"
     )
+    candidate: str | None = Field(
+        None, description="id of a candidate whose code to take, as in c1, to try other arguments"
+    )
     compile_args: list[str] = Field([], description='arguments for the compiler, as in ["-O3"]')
     note: str = Field("", description="what you expect of this candidate, in a few words")
 
@@ -120,7 +123,7 @@ class Bench:
         return [tool for tool in every if tool.name in names]
 
     async def benchmark_code(self, arguments: BenchmarkArguments) -> ToolResult:
-        candidate = Candidate(arguments.code, tuple(arguments.compile_args))
+        candidate = self._proposed(arguments)
         name = f"c{len(self.known) + 1}"
         self.known[name] = candidate
         data: dict[str, Any] = {
@@ -147,7 +150,28 @@ class Bench:
             "candidate_s": measured.candidate_s,
             "kernel_speedup": measured.kernel.estimate if measured.kernel else None,
         }
-        return ToolResult(f"{name}: correct\n{_times(measured)}", data)
+        what = "" if candidate.code else ", the original's code with these compile arguments"
+        return ToolResult(f"{name}: correct{what}\n{_times(measured)}", data)
+
+    def _proposed(self, arguments: BenchmarkArguments | AnalysisArguments, original: bool = False) -> Candidate:
+        """The candidate that a call means. Raises ModelMistake for an unknown id, and for the original unless allowed."""
+        code = {name: text for name, text in arguments.code.items() if text != self.baseline.shop.spans[name].text}
+        compile_args = tuple(arguments.compile_args)
+        if arguments.candidate is not None:
+            if arguments.candidate not in self.known:
+                known = (
+                    f"one of {', '.join(self.known)}" if self.known else "code, since no candidate was benchmarked yet"
+                )
+                raise ModelMistake(f"there is no candidate {arguments.candidate!r}", known)
+            known_one = self.known[arguments.candidate]
+            code, compile_args = {**known_one.code, **code}, compile_args or known_one.compile_args
+        if not code and not compile_args and not original:
+            raise ModelMistake(
+                "this is the original, whose time you have",
+                "new code, or compile_args",
+                "complete functions in a fenced block before the call",
+            )
+        return Candidate(code, compile_args)
 
     async def _benchmark(self, candidate: Candidate) -> Measurement:
         task = self.baseline.task
@@ -187,13 +211,7 @@ class Bench:
 
     async def compiler_analysis(self, arguments: AnalysisArguments) -> ToolResult:
         shop, task = self.baseline.shop, self.baseline.task
-        candidate = Candidate(arguments.code, tuple(arguments.compile_args))
-        if arguments.candidate is not None:
-            if arguments.candidate not in self.known:
-                raise ModelMistake(
-                    f"there is no candidate {arguments.candidate!r}", f"one of {', '.join(self.known) or 'none yet'}"
-                )
-            candidate = self.known[arguments.candidate]
+        candidate = self._proposed(arguments, original=True)
         if refusal := refuse(shop, candidate):
             raise ModelMistake(refusal)
         self.progress("analysing with the compiler")

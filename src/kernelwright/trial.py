@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from kernelwright import measure
@@ -88,6 +89,8 @@ def _require_sound(baseline: Baseline, run: Run, result: RunResult, first: RunRe
     except CandidateFailed as failure:
         worst = next((check for check in failure.checks if not check.passed), None)
         said = f"fails the check {worst.check}: {worst.detail}" if worst else f"fails: {failure.reason}"
+        if worst and worst.check == "exit_code":
+            said += f"; its output ends with {result.text.strip()[-300:]!r}"
         try_ = "a wider tolerance (rel, abs) in this check" if first and worst else "the run by hand in the repository"
         raise TaskError(f"{where} {said}", "a baseline that passes its own checks", try_) from None
     except Unreadable as reason:
@@ -121,8 +124,8 @@ def refuse(shop: Workshop, candidate: Candidate) -> str | None:
     )
     if said:
         return said
-    for name, text in candidate.code.items():
-        if not _storable(text):
+    for name, proposed in candidate.code.items():
+        if not _storable(proposed):
             return f"the text of region {name!r} holds half of a surrogate pair, which no source file can hold"
     for file, whole in shop.spliced(candidate.code).items():
         regions = [
@@ -161,9 +164,10 @@ async def try_runs(baseline: Baseline, built: Built, runs: Sequence[Run], progre
     return checks
 
 
-async def sample(baseline: Baseline, built: Built, run: Run) -> Sample:
-    """One timed run, its outputs checked too."""
-    result = await baseline.shop.run(built, run, available_cores() if baseline.task.language == "cpp" else ())
+async def sample(baseline: Baseline, built: Built, run: Run, *, recorded: bool = False) -> Sample:
+    """One timed run, its outputs checked too; with its kernels' times instead of a true time of its own if `recorded`."""
+    cpus = available_cores() if baseline.task.language == "cpp" else ()
+    result = await baseline.shop.run(built, run, cpus, recorded=recorded)
     judge_run(baseline, run, result, baseline.results[run.name])
     try:
         time_s = read_time(baseline.task, result)
@@ -222,11 +226,11 @@ async def compare(
     progress: Progress,
     on_pair: Callable[[Pair, int], None] | None = None,
 ) -> Measurement:
-    """Original and candidate timed in pairs, the machine's slot held. Raises CandidateFailed."""
+    """Original and candidate timed in pairs, the machine's slot held; kernels in the warm-ups. Raises CandidateFailed."""
 
-    async def base() -> Sample:
+    async def base(recorded: bool = False) -> Sample:
         try:
-            return await sample(baseline, baseline.built, run)
+            return await sample(baseline, baseline.built, run, recorded=recorded)
         except CandidateFailed as failure:
             raise TaskError(
                 f"{baseline.task.path}: the unmodified program failed in a timed run: {failure.reason}",
@@ -234,8 +238,8 @@ async def compare(
                 "kernelwright check",
             ) from None
 
-    async def candidate() -> Sample:
-        return await sample(baseline, built, run)
+    async def candidate(recorded: bool = False) -> Sample:
+        return await sample(baseline, built, run, recorded=recorded)
 
     def told(pair: Pair, count: int) -> None:
         progress(f"timing {run.name}: pair {count} of at most {budget.schedule.pairs}")
@@ -250,6 +254,7 @@ async def compare(
             budget,
             min_effect=baseline.task.min_effect,
             rng=rng,
+            warm_up=(partial(base, recorded=True), partial(candidate, recorded=True)),
             time_budget_s=time_budget_s,
             on_pair=told,
             gpu=device_of(baseline.task),

@@ -8,6 +8,7 @@ locked while its owner lives.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import fcntl
 import os
@@ -17,6 +18,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from kernelwright.errors import JobFault, TaskError
 from kernelwright.sandbox.outputs import drop_output
@@ -24,6 +26,8 @@ from kernelwright.source import SOURCE_SUFFIXES
 from kernelwright.state import state_home
 from kernelwright.task import TASK_FILE, Task, covers
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Signature = tuple[int, int, int, int, int]
 
 
@@ -69,6 +73,17 @@ class WorkFolder:
         """Keep the folder after the end (`--keep-workspace`); `kernelwright clean` removes it."""
         self.keep = True
         (self.path / "keep").touch()
+
+
+async def to_its_end(function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """Call `function` in a thread and, where the caller is cancelled meanwhile, wait for it all the same: a thread that
+    still writes into a workspace would put back what is being removed."""
+    work = asyncio.ensure_future(asyncio.to_thread(function, *arguments, **named))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait([work])
+        raise
 
 
 def sweep(home: Path, kept: bool = False) -> list[Path]:

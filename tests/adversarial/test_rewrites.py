@@ -15,10 +15,17 @@ from kernelwright.source import Span, splice
 
 FOLDER = Path(__file__).parent / "rewrites"
 AROUND = {
-    "cu": ("#include <cstdio>\n#include <vector>\n", "\nint main() { std::puts(\"done\"); }\n"),
-    "method": ("struct Field {\n", "\n    double* data_;\n    int size_;\n};\nint main() { Field f{}; return f.norm() > 0; }\n"),
-    "cpp": ("#include <chrono>\n#include <cstdio>\nstatic double total;\n", "\nint main() { std::printf(\"%f\\n\", total); }\n"),
-}  # fmt: skip
+    "cu": ("#include <cstdio>\n#include <vector>\n", '\nint main() { std::puts("done"); }\n'),
+    "cpp": (
+        "#include <chrono>\n#include <cstdio>\nstatic double total;\n",
+        '\nint main() { std::printf("%f", total); }\n',
+    ),
+    "method": (
+        "struct Field {\n",
+        "\n    double* data_;\n    int size_;\n};\nint main() { return Field{}.norm() > 0; }\n",
+    ),
+}
+"""What stands around a region in its file, by the file's name or its suffix."""
 
 
 def sections(path: Path) -> dict[str, str]:

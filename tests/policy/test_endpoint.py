@@ -350,6 +350,16 @@ def test_a_conversation_that_does_not_fit_loses_its_oldest_results_first_and_say
     assert [("were cut here" in text, len(text) < 500) for text in sent] == [(True, True)] * 3 + [(False, False)] * 3
 
 
+def test_a_server_that_breaks_a_stream_that_does_not_fit_is_asked_for_its_reason(server):
+    def breaks(handler: Handler) -> None:
+        streamed = handler.asked.get("stream")
+        (ends_early if streamed and len(handler.asked["messages"][-1]["content"]) > 500 else too_long(9000))(handler)
+
+    message = ask(endpoint(server, breaks), long_conversation())
+    assert (message.content, message.data["shortened"]) == ("ok", 3)
+    assert "stream_options" not in server.asked[1]
+
+
 def test_room_for_the_reply_is_given_up_before_any_result(server):
     message = ask(endpoint(server, too_long(14500)), long_conversation())
     assert "shortened" not in message.data

@@ -157,6 +157,25 @@ FIRES = {
                 c[i][j] += a[i][k] * b[k][j];
         }
         """),
+    "a sum in a local of the outer loop": (
+        "sum-order", "cpp", """\
+        void f(int n, int i, const double *a, const double *b, double *c) {
+          for (int j = 0; j < n; j++) {
+            double s = 0.0;
+            for (int k = 0; k < n; k++)
+              s += a[i * n + k] * b[k * n + j];
+            c[i * n + j] = s;
+          }
+        }
+        """, """\
+        void f(int n, int i, const double *a, const double *b, double *c) {
+          for (int j = 0; j < n; j++)
+            c[i * n + j] = 0.0;
+          for (int k = 0; k < n; k++)
+            for (int j = 0; j < n; j++)
+              c[i * n + j] += a[i * n + k] * b[k * n + j];
+        }
+        """),
     "simd with a reduction": (
         "omp-simd", "cpp", """\
         double f(int n, const double *a) {
@@ -287,6 +306,16 @@ SILENT = {
         "const-pointee", "cuda",
         "__global__ void k(float *o, float *a);\nvoid r(float *a) { k<<<1, 1>>>(a, a); }\n"
         "__global__ void k(float *o, float *a) { o[0] = a[0]; }"),
+    "a part of an element is changed": (
+        "const-pointee", "cuda",
+        "struct S { float f[3]; };\n__global__ void k(float *o, S *a) { o[0] = a[0].f[1]; atomicAdd(&(a[1].f[2]), 1.f); }\n"
+        "void r(float *o, S *a) { k<<<1, 1>>>(o, a); }"),
+    "a pointer to a part of an element is given away": (
+        "const-pointee", "cuda",
+        "struct S { float f[3]; };\n__device__ void g(float *f);\n__global__ void k(float *o, S *a) { g(a[0].f); }\n"
+        "void r(float *o, S *a) { k<<<1, 1>>>(o, a); }"),
+    "the bound is no whole number": (
+        "omp-simd", "cpp", "void f(double n, double *a) { for (int i = 0; i < n; ++i) { a[i] = 1; } }"),
     "used as a pointer to a function": (
         "const-pointee", "cuda",
         "__global__ void k(float *o, float *a) { o[0] = a[0]; }\nvoid r(float *a) { k<<<1, 1>>>(a, a); use(k); }"),
@@ -330,6 +359,27 @@ SILENT = {
     "the inner bound depends on the outer variable": (
         "loop-order", "cpp",
         "void f(int n, double *u) { for (int j = 0; j < n; ++j) for (int i = 0; i < j; ++i) u[i * n + j] = 1; }"),
+    "different pairs of indices meet on one element": (
+        "loop-order", "cpp",
+        "void f(int n, double *u, double *v) { for (int j = 0; j < n; ++j) for (int i = 0; i < n; ++i)"
+        " u[i + j] = v[i*n + j]; }"),
+    "iterations meet on one element": (
+        "omp-parallel-for", "cpp",
+        "#pragma omp barrier\nvoid f(int n, double *u) { for (int i = 0; i < n; ++i) { for (int j = 0; j < n; ++j)"
+        " u[i + j] += 1; } }"),
+    "a local pointer is a second name for what is stored": (
+        "hoist-invariant", "cpp",
+        "void f(double *y, int n) { double *row = y + n; for (int k = 0; k < n; k++) { y[k] = row[0]; } }"),
+    "the second name is written through": (
+        "accumulate-in-register", "cpp",
+        "void f(double *y, int n) { double *row = y; for (int k = 0; k < n; k++) { y[0] += row[k]; } }"),
+    "a reference is a second name": (
+        "hoist-invariant", "cpp",
+        "void f(double *y, double *a, int n) { double &r = y[0]; for (int k = 0; k < n; k++) { r = k; a[k] = y[0]; } }"),
+    "a row by a pointer of the loop's own": (
+        "omp-parallel-for", "cpp",
+        "#pragma omp barrier\nvoid f(int n, double *u) { for (int i = 0; i < n; ++i) { double *row = u;"
+        " for (int j = 0; j < n; ++j) row[j] = i; } }"),
     "the last store wins": (
         "loop-order", "cpp",
         "void f(int n, double *u, double *v) { for (int j = 0; j < n; ++j) for (int i = 0; i < n; ++i) u[j] = v[i*n + j]; }"),
@@ -345,6 +395,14 @@ SILENT = {
         "loop-order", "cpp",
         "void f(int n, double *s, double *u) {\n#pragma omp parallel for\nfor (int j = 0; j < n; ++j)\n"
         "for (int i = 0; i < n; ++i) s[j] += u[i * n + j]; }"),
+    "the sum reads the array that it goes to": (
+        "sum-order", "cpp",
+        "void f(int n, double *b, double *c) { for (int j = 0; j < n; j++) { double s = 0;"
+        " for (int k = 0; k < n; k++) s += b[k * n + j] * c[k]; c[j] = s; } }"),
+    "the sum is rounded to another type": (
+        "sum-order", "cpp",
+        "void f(int n, float *b, float *c) { for (int j = 0; j < n; j++) { double s = 0;"
+        " for (int k = 0; k < n; k++) s += b[k * n + j]; c[j] = s; } }"),
     "one iteration reads another's element": (
         "omp-simd", "cpp", "void f(int n, double *a) { for (int i = 1; i < n; ++i) { a[i] = a[i - 1]; } }"),
     "elements meet through an index": (

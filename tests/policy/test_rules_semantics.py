@@ -46,6 +46,17 @@ static void columns(int n, double *y, const double *a) {
     for (int i = 0; i < n; ++i)
       y[j] += a[i * n + j];
 }
+static void sums(int n, double *y, const double *a, const double *b) {
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < n; ++j) {
+      double s = 0.5;
+      for (int k = 0; k < n; ++k) {
+        s -= a[i * n + k] * b[k * n + j];
+      }
+      y[i * n + j] = s;
+    }
+  }
+}
 static void scan(int n, double *y, const std::vector<double> &x) {
   for (int i = 1; i < n; i++) {
     y[i] = y[i - 1] + x[i] * sqrt(x[0]);
@@ -68,6 +79,7 @@ static void run(int n, float *f, const float *g, double *d, double *e, int *w) {
   sweep(n, d + 2 * n * n, e, 0.75);
   rows(n, d + 3 * n * n, e, e + 5);
   columns(n, d + 3 * n * n + n, e);
+  sums(n, d + n * n, e, e + n);
   scan(n, d + 4 * n * n, x);
   d[5 * n * n] = total(n, e, w);
 }

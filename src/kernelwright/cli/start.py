@@ -167,7 +167,7 @@ async def _hot(root: Path, file: str, sandbox: Sandbox) -> list[HotFunction]:
         built = await shop.build_baseline()
         run = task.shown[0]
         if task.language != "cpp":
-            return hot_kernels((await shop.run(built, run)).kernels or (), known)
+            return hot_kernels((await shop.run(built, run, recorded=True)).kernels or (), known)
 
         async def execute(argv: Sequence[str], folder: str) -> JobResult:
             bind = Bind(built.slot.folder, REPO, writable=True)

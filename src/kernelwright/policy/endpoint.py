@@ -137,11 +137,14 @@ class Endpoint:
         return {key: value for key, value in request.items() if value is not None and key not in self.left_out}
 
     async def _asked(self, client: openai.AsyncOpenAI, request: dict[str, Any]) -> Reply:
-        """The server's answer, with retries; options that it does not take are left out one by one."""
-        failures = 0
+        """The server's answer, with retries; options that it does not take are left out one by one.
+
+        After a stream that broke the answer is asked for as a whole: some servers say only then what the matter is.
+        """
+        failures, stream = 0, self.stream
         while True:
             try:
-                reply = await self._answer(client, request)
+                reply = await self._answer(client, request, stream)
                 self._answered = True
                 return reply
             except openai.APIStatusError as error:
@@ -153,19 +156,19 @@ class Endpoint:
             except (openai.APIError, json.JSONDecodeError, Garbled) as error:
                 if _OVERFLOW.search(str(error)):
                     raise _Overflow(_words(error)) from None
-                failure = error
+                failure, stream = error, False
             absent = isinstance(failure, openai.APIConnectionError) and not self._answered
             if absent or failures >= self.retries:
                 raise self._given_up(failure, failures + 1) from None
             failures += 1
             await self.sleep(_wait_s(failure, failures))
 
-    async def _answer(self, client: openai.AsyncOpenAI, request: dict[str, Any]) -> Reply:
-        if not self.stream:
-            return read_completion(await client.chat.completions.create(**request))
-        stream = await client.chat.completions.create(**request, stream=True)
-        async with stream:
-            return await read_stream(stream)
+    async def _answer(self, client: openai.AsyncOpenAI, request: dict[str, Any], stream: bool) -> Reply:
+        if not stream:
+            plain = {key: value for key, value in request.items() if key != "stream_options"}
+            return read_completion(await client.chat.completions.create(**plain))
+        async with await client.chat.completions.create(**request, stream=True) as pieces:
+            return await read_stream(pieces)
 
     def _leaves_out(self, error: openai.APIStatusError, request: dict[str, Any]) -> bool:
         """Whether `error` complains of an option that a request can do without; it is then left out, now and later."""

@@ -16,7 +16,7 @@ from kernelwright.screen.context import Change, Finding, change
 from kernelwright.screen.text import Code
 from kernelwright.source import Span, splice, to_lf
 
-MAX_TEXT = 400_000
+MAX_TEXT = 200_000
 """Characters of a region's new text; a longer one is refused unread."""
 
 _RULES: tuple[Callable[[Change], Iterator[Finding]], ...] = (
@@ -82,25 +82,15 @@ def screen(
         return Refusal(ordered[0][0].region if ordered else "", 1, "the file differs outside its regions",
                        "change the regions' text only")  # fmt: skip
     around = [Code(to_lf(data), language) for data in others]
-    for index, (span, text) in enumerate(ordered):
+    for span, text in ordered:
         new = text.replace("\r\n", "\n")
         if new == span.text:
             continue
         if len(new) > MAX_TEXT:
             return Refusal(span.region, 1, f"its text has {len(new)} characters", f"stay below {MAX_TEXT}")
-        before = _pieces(original_file, 0, ordered[:index], span.start)
-        after = _pieces(original_file, span.end, ordered[index + 1 :], len(original_file))
+        before, after = to_lf(original_file[: span.start]), to_lf(original_file[span.end :])
         subject = change(language, span.region, before, span.text, after, new, around)
         found = next((finding for rule in _RULES for finding in rule(subject)), None)
         if found is not None:
             return Refusal(span.region, subject.new.line(found.at), found.what, found.advice)
     return None
-
-
-def _pieces(data: bytes, start: int, regions: Sequence[tuple[Span, str]], end: int) -> str:
-    """The text from `start` to `end` with the regions in between replaced."""
-    pieces = []
-    for span, text in regions:
-        pieces += [to_lf(data[start : span.start]), text.replace("\r\n", "\n")]
-        start = span.end
-    return "".join([*pieces, to_lf(data[start:end])])

@@ -24,7 +24,11 @@ _READERS = re.compile(
     re.IGNORECASE,
 )
 _UPDATERS = re.compile(r"(?!.*prefetch).*(?:atomic|fetch|exchange).*", re.IGNORECASE)
-_READ_ARGUMENTS = {"memcpy": (1,), "memmove": (1,), "__builtin_memcpy": (1,), "copy": (0, 1), "copy_n": (0,), "transform": (0, 1)}  # fmt: skip
+_READ_ARGUMENTS = {
+    "memcpy": (1,), "memmove": (1,), "__builtin_memcpy": (1,), "copy": (0, 1), "copy_n": (0,), "transform": (0, 1),
+}  # fmt: skip
+_CONTAINERS = re.compile(r"(?:std::)?(?:vector|deque|list|valarray|basic_string|set|multiset)\b")
+_LOADS = re.compile(r"\b(?:ld|ldu|atom|red|ldmatrix)\.")
 _FILLS = re.compile(r"(?:__builtin_)?memset|(?:cuda|hip)Memset(?:Async)?|fill(?:_n)?")
 _POINTER_CASTS = re.compile(r"(?:reinterpret|static|const)_cast|(?:__builtin_)?assume_aligned|__cvta_\w+")
 _CONDITIONS = {
@@ -118,6 +122,8 @@ class _Accesses:
         for node in walk(root):
             if node.type == "function_definition" and (name := function_name(node)):
                 self.functions[name].append(node)
+            elif node.type == "lambda_expression" and node.parent is not None and node.parent.type == "init_declarator":
+                self.functions[text(node.parent.child_by_field_name("declarator"))].append(node)
         self.outside = helpers
         self.pointers: dict[tuple[int, str], set[Key]] = defaultdict(set)
         """Local pointers by declaration and name: the buffers that each may point into."""
@@ -165,7 +171,8 @@ class _Accesses:
             if declared is not None:
                 yield text(left), declared
         elif node.parent is not None and (
-            left.type == "pointer_declarator" or "auto" in text(node.parent.child_by_field_name("type"))
+            left.type in ("pointer_declarator", "array_declarator")
+            or "auto" in text(node.parent.child_by_field_name("type"))
         ):
             yield from ((text(name), node.parent) for name in declarator_names(left))
 
@@ -188,6 +195,10 @@ class _Accesses:
                 return self.pointers.get((declared.id, text(node)), set())
             callee = node.parent is not None and node.parent.child_by_field_name("function") == node
             return {("", text(node))} if node.id in self.free and not callee else set()
+        if node.type == "initializer_list":
+            return {key for child in node.named_children for key in self.buffers(child)}
+        if node.type == "comma_expression":
+            return self.buffers(node.child_by_field_name("right"))
         if node.type == "conditional_expression":
             return self.buffers(node.child_by_field_name("consequence")) | self.buffers(
                 node.child_by_field_name("alternative")
@@ -247,15 +258,19 @@ class _Accesses:
             parent = node.parent
             while parent is not None and _keeps_pointer(parent):
                 parent = parent.parent
-            followed = ("init_declarator", "assignment_expression", "update_expression")
-            if parent is not None and not parent.type.endswith("declarator") and parent.type not in followed:
-                if not parent.type.endswith("declaration"):
-                    access.unclear.append(node)
+            if parent is not None and parent.type == "init_declarator" and _CONTAINERS.match(_declared_type(parent)):
+                access.reads.append((node, ""))
+                return
+            followed = ("assignment_expression", "update_expression")
+            if parent is not None and not parent.type.endswith(("declarator", "declaration", *followed)):
+                access.unclear.append(node)
             return
         call, name, position = outer
         if name in self.functions:
             return
-        if name == "asm" or name in self.outside:
+        if name == "asm" and _LOADS.search(text(call)):
+            access.reads.append((node, ""))
+        elif name == "asm" or name in self.outside:
             access.unclear.append(node)
         elif _UPDATERS.fullmatch(name):
             access.updates.append(node)
@@ -273,11 +288,18 @@ def _parameters(definition: tree_sitter.Node) -> list[tree_sitter.Node]:
 
 
 def _pointer_names(parameter: tree_sitter.Node) -> list[str]:
-    """The names of a parameter that is a pointer or an array."""
-    declarator = parameter.child_by_field_name("declarator")
-    if declarator is None or not {"pointer_declarator", "array_declarator"} & {n.type for n in walk(declarator)}:
+    """The names of a parameter that is a pointer or an array, or could be one by its template's argument."""
+    declarator, kind = parameter.child_by_field_name("declarator"), parameter.child_by_field_name("type")
+    if declarator is None:
+        return []
+    generic = kind is not None and kind.type in ("type_identifier", "placeholder_type_specifier")
+    if not generic and not {"pointer_declarator", "array_declarator"} & {n.type for n in walk(declarator)}:
         return []
     return [text(name) for name in declarator_names(declarator)]
+
+
+def _declared_type(declarator: tree_sitter.Node) -> str:
+    return text(declarator.parent.child_by_field_name("type")) if declarator.parent is not None else ""
 
 
 def _callee(call: tree_sitter.Node) -> str:
@@ -314,7 +336,7 @@ def _keeps_pointer(node: tree_sitter.Node) -> bool:
         return text(node).startswith("&")
     return node.type in (
         "parenthesized_expression", "cast_expression", "binary_expression", "argument_list", "subscript_expression",
-        "conditional_expression",
+        "conditional_expression", "comma_expression",
     )  # fmt: skip
 
 
@@ -329,6 +351,8 @@ def _element(node: tree_sitter.Node) -> tuple[tree_sitter.Node | None, str]:
             return _whole_element(parent), "".join(text(current).split())
         if parent.type == "field_expression" and "->" in text(parent)[len(text(current)) :][:3]:
             return parent, ""
+        if parent.type == "subscript_argument_list" and parent.parent is not None:
+            return parent.parent, "".join(text(parent.parent).split())
         if not _keeps_pointer(parent) or parent.type in ("pointer_expression", "subscript_expression"):
             return None, ""
         if parent.type == "binary_expression" and _step_to_base(parent) != current:
@@ -355,4 +379,5 @@ def _call_around(node: tree_sitter.Node) -> tuple[tree_sitter.Node, str, int] | 
             position = [child.id for child in parent.named_children].index(current.id)
             return (call, _callee(call), position) if call.type == "call_expression" else None
         current = parent
-    return (parent, "asm", 0) if parent is not None and parent.type.startswith("gnu_asm") else None
+    statement = next((around for around in _ancestors(node) if around.type == "gnu_asm_expression"), None)
+    return (statement, "asm", 0) if statement is not None else None

@@ -180,36 +180,56 @@ def _is_plain_constant(declared: tree_sitter.Node) -> bool:
 
 def changes_only_what_the_original_changes(change: Change) -> Iterator[Finding]:
     """Variables of the surroundings are not set, and their objects not emptied or resized, where the original does not."""
-    changed = {name for name, _, _ in _changed(change, change.old_names)}
-    for name, how, node in _changed(change, change.new_names):
+    changed = {name for name, _, _ in _changed(change.old_names)}
+    for name, how, node in _changed(change.new_names):
         if name not in changed and change.outside.variable(name, change.level) is not None:
             yield Finding(change.new.offset(node), f"it changes {name!r} by {how!r}, which the original does not",
                           "write to local variables and to the original's outputs")  # fmt: skip
 
 
-def _changed(change: Change, found: Names) -> Iterator[tuple[str, str, tree_sitter.Node]]:
-    """Names of the surroundings that are assigned, counted, have their address taken or a changing member called."""
+def _changed(found: Names) -> Iterator[tuple[str, str, tree_sitter.Node]]:
+    """Names of the surroundings that are assigned, counted, bound to a reference or have a changing member called."""
     for node in found.free:
-        place = node
-        while (parent := place.parent) is not None and (
-            parent.type == "parenthesized_expression"
-            or (
-                parent.type in ("field_expression", "subscript_expression")
-                and parent.child_by_field_name("argument") == place
-            )
-        ):
-            place = parent
-        kind = parent.type if parent is not None else ""
-        if parent is not None and kind == "assignment_expression" and parent.child_by_field_name("left") == place:
-            yield text(node), text(parent.child_by_field_name("operator")), node
-        elif parent is not None and kind == "update_expression":
-            yield text(node), "++" if "++" in text(parent) else "--", node
-        elif parent is not None and place is node and kind == "pointer_expression" and text(parent).startswith("&"):
-            yield text(node), "&", node
-        elif kind == "call_expression" and place.type == "field_expression":
-            method = text(place.child_by_field_name("field"))
-            if _MUTATORS.fullmatch(method):
-                yield text(node), method, node
+        how = next(
+            (how for place in _places(node) if (how := _change_at(place, place.id == node.id)) is not None), None
+        )
+        if how is not None:
+            yield text(node), how, node
+
+
+def _places(node: tree_sitter.Node) -> Iterator[tree_sitter.Node]:
+    """A name and what is reached through it: `a`, `a.b`, `a.b[i]`, `a.data()[i]`."""
+    yield node
+    while (parent := node.parent) is not None:
+        part = parent.child_by_field_name("function" if parent.type == "call_expression" else "argument")
+        reaches = ("field_expression", "subscript_expression", "call_expression")
+        if parent.type != "parenthesized_expression" and (parent.type not in reaches or part != node):
+            return
+        node = parent
+        yield node
+
+
+def _change_at(place: tree_sitter.Node, whole: bool) -> str | None:
+    """How an expression changes `place`; `whole` where that is a variable itself."""
+    parent = place.parent
+    if parent is None:
+        return None
+    if parent.type == "assignment_expression" and parent.child_by_field_name("left") == place:
+        return text(parent.child_by_field_name("operator"))
+    if parent.type == "update_expression":
+        return text(parent).replace(text(place), "")
+    if whole and parent.type == "pointer_expression" and text(parent).startswith("&"):
+        return "&"
+    if whole and parent.type == "init_declarator" and _binds_reference(parent):
+        return "&"
+    method = text(place.child_by_field_name("field")) if parent.type == "call_expression" else ""
+    return method if _MUTATORS.fullmatch(method) else None
+
+
+def _binds_reference(node: tree_sitter.Node) -> bool:
+    declarator = node.child_by_field_name("declarator")
+    constant = node.parent is not None and any(text(child) == "const" for child in node.parent.children)
+    return declarator is not None and declarator.type == "reference_declarator" and not constant
 
 
 _MUTATORS = re.compile(

@@ -146,23 +146,21 @@ class Outside:
         bodies = self.helpers.get(name, [])
         if not bodies and name in self.prototypes:
             return "is defined elsewhere, out of sight"
-        for node in bodies:
-            for inner in walk(node):
-                word = text(inner)
-                if inner.type == "static" and not inner.is_named and inner.parent is not None:
-                    if inner.parent.parent is not None and inner.parent.parent.type == "declaration":
-                        return "keeps static storage"
-                if inner.type not in ("identifier", "field_identifier", "type_identifier", "namespace_identifier"):
-                    continue
-                reason = refused_reason(word)
-                if reason is not None:
-                    return f"{reason} ({word!r})"
-                if inner.type == "identifier" and word in self.mutable_globals and word not in _bound_in(node):
-                    return f"uses the variable {word!r}"
-                further = self.trouble(word) if word != name and word in self.helpers else None
-                if further is not None:
-                    return further
-        return None
+        return next(
+            (why for body in bodies for node in walk(body) if (why := self._trouble_at(node, body, name))), None
+        )
+
+    def _trouble_at(self, node: tree_sitter.Node, body: tree_sitter.Node, name: str) -> str | None:
+        word, holder = text(node), node.parent.parent if node.parent is not None else None
+        if node.type == "static" and not node.is_named and holder is not None and holder.type == "declaration":
+            return "keeps static storage"
+        if node.type not in ("identifier", "field_identifier", "type_identifier", "namespace_identifier"):
+            return None
+        if (reason := refused_reason(word)) is not None:
+            return f"{reason} ({word!r})"
+        if node.type == "identifier" and word in self.mutable_globals and word not in _bound_in(body):
+            return f"uses the variable {word!r}"
+        return self.trouble(word) if word != name and word in self.helpers else None
 
     @cached_property
     def helpers(self) -> dict[str, list[tree_sitter.Node]]:

@@ -213,11 +213,11 @@ def _specialisations(change: Change) -> Iterator[Finding]:
         if declared.template and "<" not in declared.qualified and not _is_specialisation(declared)
     } | {declared.name for declared in change.old_names.declared}
     for declared in change.new_names.declared:
-        if declared.template and (_is_specialisation(declared) or "<" in declared.qualified):
-            if declared.name not in primary:
-                yield Finding(change.new.offset(declared.node),
-                              f"it specialises {declared.qualified!r}, a template from outside the region",
-                              "write a function or type of its own")  # fmt: skip
+        special = declared.template and (_is_specialisation(declared) or "<" in declared.qualified)
+        if special and declared.name not in primary:
+            yield Finding(change.new.offset(declared.node),
+                          f"it specialises {declared.qualified!r}, a template from outside the region",
+                          "write a function or type of its own")  # fmt: skip
 
 
 def _is_specialisation(declared: Declared) -> bool:

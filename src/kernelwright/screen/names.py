@@ -37,7 +37,7 @@ _REFUSED = {
         r"|v?fork|exec[lv]\w*|fexecve|posix_spawn\w*|popen|pclose|wait(?:pid|id|3|4)|sig(?:action|procmask|longjmp|setjmp|queue"
         r"|altstack|suspend|pending|wait\w*)|__sig\w+|_?longjmp|_?setjmp|ptrace|prctl|arch_prctl|syscall|t?g?killp?g?|dl(?:open|m?open"
         r"|v?sym|addr1?|close|info|iterate_\w+)|(?:secure_)?getenv|setenv|putenv|unsetenv|clearenv|_*environ|setr?e?[ug]id"
-        r"|seccomp|personality|[gs]etrlimit\w*|getrusage|mallopt|mallinfo2?|malloc_\w+|__\w+_hook|__trap|__brkpt|_Unwind_\w+"
+        r"|seccomp|personality|[gs]etrlimit\w*|getrusage|get(?:p|pp|t)id|mallopt|mallinfo2?|malloc_\w+|__\w+_hook|__trap|__brkpt|_Unwind_\w+"
         r"|__builtin_(?:v?trap|debugtrap|abort|exit|longjmp|setjmp)|_start|_init|_fini|main"
     ),
     _CLOCK: re.compile(
@@ -116,7 +116,7 @@ _BUILTINS_ALLOWED = re.compile(
 )
 
 HEADERS_ALLOWED = re.compile(
-    r"<(?:math|stdint|stddef|stdlib|string|limits|float)\.h>|<c(?:math|stdint|stddef|string|limits|float)>"
+    r"<(?:math|stdint|stddef|stdlib|string|limits|float)\.h>|<c(?:math|stdint|stddef|stdlib|string|limits|float)>"
     r"|<(?:algorithm|numeric|array|vector|type_traits|utility|tuple|functional|bit|new|memory|iterator|span|complex|limits"
     r"|initializer_list|concepts|numbers|ratio|valarray|bitset|optional|simd|experimental/simd)>"
     r"|<(?:[extpsnw]mm|im|amm|x86|imm)intrin\.h>|<arm_(?:neon|sve|acle)\.h>|<omp\.h>"
@@ -169,4 +169,4 @@ def refused_reason(name: str) -> str | None:
 
 def refused_word(name: str) -> str | None:
     """Why an ordinary word may not stand for something outside, or None where it may."""
-    return next((why for why, words in _REFUSED_WORDS.items() if words.fullmatch(name)), None)
+    return next((why for why, words in _REFUSED_WORDS.items() if words.fullmatch(name.lstrip("_"))), None)

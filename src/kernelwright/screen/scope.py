@@ -80,36 +80,32 @@ class Names:
         return found
 
 
+_PLAIN_NAMES = ("identifier", "field_identifier", "type_identifier")
+_OTHER_NAMES = ("qualified_identifier", "template_function", "operator_name", "destructor_name", "operator_cast")
+
+
 def declarator_names(node: tree_sitter.Node) -> Iterator[tree_sitter.Node]:
     """The identifier nodes that a declarator binds: one, or several in a structured binding."""
-    if node.type in ("identifier", "field_identifier", "type_identifier"):
+    if node.type in (*_PLAIN_NAMES, *_OTHER_NAMES):
         yield node
     elif node.type == "structured_binding_declarator":
         yield from (child for child in node.named_children if child.type == "identifier")
-    elif node.type in (
-        "qualified_identifier",
-        "template_function",
-        "operator_name",
-        "destructor_name",
-        "operator_cast",
-    ):
-        yield node
-    else:
-        inner = node.child_by_field_name("declarator") or next(
-            (child for child in node.named_children
-             if child.type.endswith("declarator") or child.type in ("identifier", "field_identifier", "qualified_identifier")),
-            None,
-        )  # fmt: skip
-        if inner is not None:
-            yield from declarator_names(inner)
+    elif (inner := inner_declarator(node)) is not None:
+        yield from declarator_names(inner)
+
+
+def inner_declarator(node: tree_sitter.Node) -> tree_sitter.Node | None:
+    """The declarator inside a pointer, array, reference or function declarator; some have no field for it."""
+    kinds = (*_PLAIN_NAMES, "qualified_identifier")
+    return node.child_by_field_name("declarator") or next(
+        (child for child in node.named_children if child.type.endswith("declarator") or child.type in kinds), None
+    )
 
 
 def function_declarator(node: tree_sitter.Node) -> tree_sitter.Node | None:
     """The function declarator in a declarator, where it declares a function and not a pointer to one."""
     while node.type in ("pointer_declarator", "reference_declarator", "init_declarator", "attributed_declarator"):
-        step = node.child_by_field_name("declarator") or next(
-            (child for child in node.named_children if child.type.endswith("declarator")), None
-        )
+        step = inner_declarator(node)
         if step is None:
             return None
         node = step

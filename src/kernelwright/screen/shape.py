@@ -71,20 +71,24 @@ def _pragma(words: str, at: int) -> Iterator[Finding]:
 
 def conditions_whole(change: Change) -> Iterator[Finding]:
     """`#if` … `#endif` kept from the original are whole, and no branch hides a bracket."""
-    if _conditions(change.new) == _conditions(change.old):
-        return
-    open_at: list[tuple[int, int]] = []
-    for directive, depth in _depths(change.new):
+    said = _broken_condition(change.new)
+    if said is not None and not (_broken_condition(change.old) and _conditions(change.new) == _conditions(change.old)):
+        directive, what = said
+        yield Finding(directive.at, f"{directive.text!r} {what}", "keep #if, #else and #endif as they are")
+
+
+def _broken_condition(code: Code) -> tuple[Directive, str] | None:
+    open_at: list[tuple[Directive, int]] = []
+    for directive, depth in _depths(code):
         if directive.name.startswith("if"):
-            open_at.append((directive.at, depth))
-        elif directive.name in _CONDITIONS and (not open_at or depth != open_at[-1][1]):
-            yield Finding(directive.at, f"{directive.text!r} has no #if in the region, or its branch leaves a bracket open",
-                          "keep #if, #else and #endif as they are")  # fmt: skip
-            return
+            open_at.append((directive, depth))
+        elif directive.name in _CONDITIONS and not open_at:
+            return directive, "has no #if in the region"
+        elif directive.name in _CONDITIONS and depth != open_at[-1][1]:
+            return directive, "ends a branch that leaves a bracket open"
         elif directive.name == "endif":
             open_at.pop()
-    if open_at:
-        yield Finding(open_at[-1][0], "an #if of it has no #endif", "keep #if, #else and #endif as they are")
+    return (open_at[-1][0], "has no #endif in the region") if open_at else None
 
 
 def _depths(code: Code) -> Iterator[tuple[Directive, int]]:
@@ -120,7 +124,7 @@ def _errors(code: Code) -> list[tree_sitter.Node]:
 
 def jumps_stay_inside(change: Change) -> Iterator[Finding]:
     """A part of a function runs to its end: it does not return, break or jump out where the original does not."""
-    throws = [node for node in change.nodes("throw_statement")]
+    throws = list(change.nodes("throw_statement"))
     if throws and not change.original_has("throw"):
         yield Finding(
             change.new.offset(throws[0]), "it throws, which the original does not", "compute without exceptions"

@@ -101,7 +101,8 @@ class Code:
                 at = end
                 continue
             found = _TOKEN.match(self.text, at)
-            assert found is not None and found.lastgroup is not None
+            assert found is not None
+            assert found.lastgroup is not None
             kind = "raw" if found["raw"] is not None else found.lastgroup
             if kind == "comment":
                 self.gaps.append(found.span())
@@ -170,17 +171,30 @@ class Code:
         return "".join(text)
 
     def _qualifiers(self) -> Iterator[tuple[int, int]]:
-        for index, token in enumerate(self.tokens[:-1]):
-            after = self.tokens[index + 1]
+        """What a function's head may carry, attributes, and the base of `enum : int {`, which the grammar lacks."""
+        for index, (token, after) in enumerate(zip(self.tokens, self.tokens[1:], strict=False)):
             if token.text in self.qualifiers:
                 yield token.at, token.at + len(token.text)
-            elif (token.text in _QUALIFIERS and after.text == "(") or (token.text == after.text == "["):
-                yield token.at, self.tokens[self.group(index + (token.text != "["))].at + 1
+            elif token.text in _QUALIFIERS and after.text == "(":
+                yield token.at, self.tokens[self.group(index + 1)].at + 1
+            elif token.text == after.text == "[":
+                yield token.at, self.tokens[self.group(index)].at + 1
+            elif token.text == "enum" and after.text == ":":
+                body = next((later for later in self.tokens[index:] if later.text == "{"), after)
+                yield after.at, body.at
 
     @cached_property
     def tree(self) -> tree_sitter.Tree:
-        """The syntax tree of the text inside `wrap`, which gives it its place: inside a function, or in a class."""
-        return parse((self.wrap[0] + self.parsed_text + self.wrap[1]).encode(), self.language)
+        """The syntax tree of the text inside `wrap`, which gives it its place: inside a function, or in a class.
+
+        The C++ grammar is the newer one: what holds no launches and stumbles in the CUDA one is read by it.
+        """
+        data = (self.wrap[0] + self.parsed_text + self.wrap[1]).encode()
+        tree = parse(data, self.language)
+        if tree.root_node.has_error and self.language != "cpp" and b"<<<" not in data:
+            plain = parse(data, "cpp")
+            return tree if plain.root_node.has_error else plain
+        return tree
 
     @property
     def root(self) -> tree_sitter.Node:

@@ -22,10 +22,12 @@ MAX_LENGTH = 80
 
 _SWITCHES = (
     "unroll-loops", "unroll-all-loops", "peel-loops", "split-loops", "unswitch-loops", "tree-vectorize", "vectorize",
-    "slp-vectorize", "tree-slp-vectorize", "tree-loop-vectorize", "tree-loop-distribution", "tree-loop-distribute-patterns",
+    "slp-vectorize", "tree-slp-vectorize", "tree-loop-vectorize", "tree-loop-distribution",
+    "tree-loop-distribute-patterns",
     "tree-loop-im", "tree-loop-ivcanon", "tree-partial-pre", "tree-pre", "ivopts", "omit-frame-pointer", "math-errno",
     "trapping-math", "associative-math", "reciprocal-math", "signed-zeros", "openmp-simd", "strict-aliasing",
-    "strict-overflow", "inline-functions", "inline-small-functions", "prefetch-loop-arrays", "modulo-sched", "rename-registers",
+    "strict-overflow", "inline-functions", "inline-small-functions", "prefetch-loop-arrays", "modulo-sched",
+    "rename-registers",
     "schedule-insns", "schedule-insns2", "sched-pressure", "ipa-cp-clone", "ipa-pta", "version-loops-for-strides",
     "align-loops", "align-functions", "align-jumps", "predictive-commoning", "variable-expansion-in-unroller", "web",
     "rounding-math", "signaling-nans", "cx-limited-range", "fp-int-builtin-inexact", "tracer", "branch-count-reg",
@@ -69,7 +71,7 @@ _CUDA = re.compile(
 _HIP = re.compile(
     r"-O[123]|-ffp-contract=(?:fast|on|off|fast-honor-pragmas)|-f(?:no-)?(?:unroll-loops|vectorize|slp-vectorize|math-errno"
     r"|trapping-math|associative-math|reciprocal-math|signed-zeros|finite-math-only|fast-math|approx-func|strict-aliasing"
-    r"|gpu-flush-denormals-to-zero|gpu-rdc|unsafe-math-optimizations|inline-functions|hip-fp32-correctly-rounded-divide-sqrt"
+    r"|gpu-flush-denormals-to-zero|unsafe-math-optimizations|inline-functions|hip-fp32-correctly-rounded-divide-sqrt"
     r"|cuda-flush-denormals-to-zero)|-m(?:no-)?(?:cumode|wavefrontsize64|unsafe-fp-atomics|tgsplit)"
     r"|--gpu-max-threads-per-block=\d{1,4}|-fgpu-flush-denormals-to-zero|-munsafe-fp-atomics|-fvectorize"
 )
@@ -79,20 +81,32 @@ _TRY = {
     "cuda": "-O3, --use_fast_math, --maxrregcount=N, --fmad=true, --extra-device-vectorization or -Xptxas=-dlcm=cg",
     "hip": "-O3, -ffp-contract=fast, -munsafe-fp-atomics or --gpu-max-threads-per-block=N",
 }
-_DEFINE = re.compile(r"-D([A-Za-z_]\w*)=(-?\d{1,18})")
-_REASONS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"@.*"), "reads further arguments from a file"),
-    (re.compile(r"-D.*|-U.*|--define-macro.*|--undefine-macro.*"), "defines a macro that the task does not declare as a tunable with that value"),
-    (re.compile(r"-(?:wrapper|B|f?plugin|fpass|Xclang|load|specs|ccbin|-compiler-bindir|mllvm|-?allow-unsupported).*"), "runs other programs or plugins while compiling"),
-    (re.compile(r"-(?:o|M[A-Z]*|save-temps|fdump|d[A-Za-z]|fprofile|keep|-keep|-output|objtemp|time|ftime).*"), "reads or writes files of its own"),
-    (re.compile(r"-(?:include|imacros|I|i[a-z]+|L|l|x|-sysroot|isystem|-library|-include).*"), "changes what is read into the build"),
-    (re.compile(r"-(?:X|W[alp],|-compiler-options|-linker-options|-options-file|optf|fuse-ld|T|z|shared|static|r|u|Wl).*"), "hands options to other programs"),
-    (re.compile(r"-(?:run|-run|E|S|c|dryrun|-dryrun|###|v|fsyntax-only).*"), "changes what the compiler does, not how well"),
-    (re.compile(r"-O(?:fast|0|g|s|z)?"), "is no level to measure, or implies finite-math-only as -Ofast does"),
-)  # fmt: skip
+_DEFINE = re.compile(r"-D([A-Za-z_]\w*)=(-?(?:0|[1-9]\d{0,17}))")
+_REASONS = {
+    "reads further arguments from a file": re.compile(r"@.*"),
+    "defines a macro that the task does not declare as a tunable with that value": re.compile(
+        r"-[DU].*|--(?:un)?define-macro.*"
+    ),
+    "runs other programs or plugins while compiling": re.compile(
+        r"-(?:wrapper|B|f?plugin|fpass|Xclang|load|specs|ccbin|-compiler-bindir|mllvm|-?allow-unsupported).*"
+    ),
+    "reads or writes files of its own": re.compile(
+        r"-(?:o|M[A-Z]*|save-temps|fdump|d[A-Za-z]|fprofile|keep|-keep|-output|objtemp|time|ftime).*"
+    ),
+    "changes what is read into the build": re.compile(
+        r"-(?:include|imacros|I|i[a-z]+|L|l|x|-sysroot|isystem|-library|-include).*"
+    ),
+    "hands options to other programs": re.compile(
+        r"-(?:X|W[alp],|-compiler-options|-linker-options|-options-file|optf|fuse-ld|T|z|shared|static|r|u|Wl).*"
+    ),
+    "changes what the compiler does, not how well": re.compile(r"-(?:-?run|E|S|c|-?dryrun|###|v|fsyntax-only).*"),
+    "is no level to measure, or implies finite-math-only as -Ofast does": re.compile(r"-O(?:fast|0|g|s|z)?"),
+}
 _FAST_MATH_PARTS = {
-    "-ffast-math": {"fast-math", "finite-math-only", "associative-math", "reciprocal-math", "approx-func", "unsafe-math-optimizations",
-                    "cx-limited-range"},
+    "-ffast-math": {
+        "fast-math", "finite-math-only", "associative-math", "reciprocal-math", "approx-func", "unsafe-math-optimizations",
+        "cx-limited-range",
+    },
     "-use_fast_math": {"ftz=true", "prec-div=false", "prec-sqrt=false"},
 }  # fmt: skip
 
@@ -121,9 +135,11 @@ def _refused(language: str, argument: str, tunables: Mapping[str, Sequence[int]]
     define = _DEFINE.fullmatch(argument)
     if define and int(define[2]) in tunables.get(define[1], ()):
         return None
-    if not define and _ALLOWED[language].fullmatch(argument) and argument not in ("-fgpu-rdc",):
+    if not define and _ALLOWED[language].fullmatch(argument):
         return None
-    why = next((why for pattern, why in _REASONS if pattern.fullmatch(argument)), f"is not on the list for {language}")
+    why = next(
+        (why for why, pattern in _REASONS.items() if pattern.fullmatch(argument)), f"is not on the list for {language}"
+    )
     known = ", ".join(f"-D{name}={value}" for name, values in tunables.items() for value in values) if define else ""
     return f"the compile argument {shown} is refused: it {why}; try {known or _TRY[language]}"
 

@@ -47,6 +47,7 @@ void gemm(const double* A, const double* B, double* C, int n) {
             C[i * n + j] = std::inner_product(A + i * n, A + (i + 1) * n, turned.data() + j * n, 0.0);
 }
 // ==== packed panels, aligned memory
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 namespace packed {

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from kernelwright.policy.rules.names import Names
 from kernelwright.policy.rules.syntax import (
     below,
     child,
@@ -20,7 +21,7 @@ from kernelwright.policy.rules.syntax import (
     text_of,
 )
 
-NO_OVERLAP = "arrays of different names do not overlap"
+NO_OVERLAP = "arrays of different names do not overlap, nor do the rows of one"
 
 
 @dataclass(frozen=True)
@@ -99,13 +100,21 @@ def _unit(subscript: Node, variable: str) -> bool:
     return operator(subscript) == "+" and _unit(right, variable)
 
 
-def apart(found: list[Access], variable: str) -> bool:
-    """Whether two iterations never meet: each stored array is named by one element only, which moves with `variable`."""
-    stored = {access.array for access in found if access.stored}
-    elements = {(access.array, access.element) for access in found if access.array in stored}
-    moving = all(stride(access, variable) == "unit" or leads(access, variable)
-                 for access in found if access.array in stored)  # fmt: skip
-    return len(elements) == len(stored) and moving
+def one_element_each(found: list[Access], names: Names) -> bool:
+    """Whether each stored array is named by one element only, and its memory by no other name."""
+    stored = {names.memory(access.array) for access in found if access.stored}
+    elements = {(access.array, access.element) for access in found if names.memory(access.array) in stored}
+    return len(elements) == len(stored)
+
+
+def moves(access: Access, variable: str, others: set[str]) -> bool:
+    """Whether different values of `variable` give different elements, whatever the values of `others` are.
+
+    Of `a[v * n + j]` it is believed: a row's elements do not reach into the next.
+    """
+    if leads(access, variable):
+        return True
+    return stride(access, variable) == "unit" and not identifiers(access.subscripts[-1]) & others
 
 
 def leads(access: Access, variable: str) -> bool:

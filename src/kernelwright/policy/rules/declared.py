@@ -33,6 +33,7 @@ class Declared:
     declarator: Node
     """The outermost declarator, an initial value included."""
     parameter: bool
+    reference: bool
 
     @property
     def levels(self) -> int:
@@ -61,7 +62,7 @@ def declared_by(node: Node) -> Iterator[Declared]:
         if name is None:
             continue
         yield Declared(name, re.sub(r"\s+", " ", text_of(kind)), levels.count("*"), levels.count("["),
-                       frozenset(words | qualifiers), node, outer, "parameter" in node.type)  # fmt: skip
+                       frozenset(words | qualifiers), node, outer, "parameter" in node.type, "&" in levels)  # fmt: skip
 
 
 def _unfold(node: Node | None) -> tuple[str, set[str], str | None]:

@@ -63,14 +63,27 @@ def _note(node: Node, found: Effects) -> None:
         found.stored |= identifiers(node)
     elif node.type == "call_expression" and not is_math(node):
         found.opaque = True
-    elif node.type in ("init_declarator", "declaration", "for_range_loop", "reference_declarator"):
+    elif node.type in ("init_declarator", "declaration", "for_range_loop"):
         found.modified |= _declared_names(node)
+        found.opaque |= _binds(node)
     elif node.type == "binary_expression" and operator(node) == ">>" and _is_statement(node):
         found.modified |= identifiers(node)
     elif node.type in _OPAQUE:
         found.opaque = True
     elif node.type in _JUMPS:
         found.jumps.add(_JUMPS[node.type])
+
+
+def _binds(node: Node) -> bool:
+    """Whether a declaration gives memory a second name that could be written through."""
+    reference = any(inner.type == "reference_declarator" for inner in node.children)
+    if node.type == "init_declarator":
+        return reference and node.parent is not None and not _const(node.parent)
+    return reference and node.type == "for_range_loop" and not _const(node)
+
+
+def _const(node: Node) -> bool:
+    return any(part.type == "type_qualifier" and part.text == b"const" for part in node.children)
 
 
 def _is_statement(node: Node) -> bool:

@@ -153,20 +153,29 @@ UNROLL_CPP = Rule(
 )  # fmt: skip
 
 
-def settled(count: Count) -> Effects | None:
+def settled(count: Count, names: Names) -> Effects | None:
     """What a loop's body changes, or None where it calls, jumps away or changes what cannot be named."""
     changed = effects(count.body)
-    return None if changed.opaque or changed.jumps & {"return", "goto", "break"} else changed
+    second = any(names.memory(name) != name for name in changed.modified if _is_reference(name, names))
+    return None if changed.opaque or second or changed.jumps & {"return", "goto", "break"} else changed
+
+
+def _is_reference(name: str, names: Names) -> bool:
+    declared = names.local(name)
+    return declared is not None and declared.reference
 
 
 def _hoist_variants(site: Site) -> list[Variant]:
     edits, taken = list[Edit](), set[str]()
     for count, names in innermost_counts(site):
-        changed = settled(count)
+        changed = settled(count, names)
         if changed is None or not may_precede(site, count.loop) or _has_goto(count.loop):
             continue
         named: dict[str, str] = {}
+        stored = {names.memory(name) for name in changed.stored}
         for part in _invariant(count, names, changed.touched | {count.variable}):
+            if {names.memory(name) for name in identifiers(part)} & stored:
+                continue
             if flat(part) not in named:
                 name = named.setdefault(flat(part), fresh(site, "invariant", taken))
                 typed = names.typed(part)
@@ -233,7 +242,7 @@ HOIST = Rule(
 def _accumulate_variants(site: Site) -> list[Variant]:
     edits, taken = list[Edit](), set[str]()
     for count, names in innermost_counts(site):
-        changed = settled(count)
+        changed = settled(count, names)
         target = _accumulated(count, names, changed) if changed is not None else None
         if target is None or not may_precede(site, count.loop) or _has_goto(count.loop):
             continue
@@ -264,7 +273,8 @@ def _accumulated(count: Count, names: Names, changed: Effects) -> Node | None:
     indices = identifiers(target) - {array}
     if not sums or indices & (changed.touched | {count.variable}) or target.type != "subscript_expression":
         return None
-    uses = [node for node in below(count.body, "identifier") if text_of(node) == array]
+    memory = names.memory(array)
+    uses = [node for node in below(count.body, "identifier") if names.memory(text_of(node)) == memory]
     inside = all(any(flat(above) == flat(target) for above in ancestors(use)) for use in uses)
     declared = names.find(array)
     private = declared is not None and not declared.qualifiers & {"volatile"}

@@ -24,6 +24,7 @@ from kernelwright.policy.rules.syntax import (
     flat,
     is_math,
     operator,
+    root_name,
     strip,
     text_of,
 )
@@ -68,6 +69,21 @@ class Names:
 
     def local(self, name: str) -> Declared | None:
         return self._local.get(name)
+
+    def memory(self, name: str) -> str:
+        """The variable whose memory a name reaches, as far as initial values say: `a` for `float *row = a + i * n`."""
+        for _ in range(4):
+            declared = self._local.get(name)
+            if declared is None or declared.parameter or not (declared.pointers or declared.reference):
+                return name
+            bound = declared.value if declared.value is not None else None
+            while bound is not None and bound.type in ("cast_expression", "parenthesized_expression"):
+                bound = child(bound, "value") or strip(bound)
+            root = root_name(bound) if bound is not None else None
+            if root is None or root == name:
+                return name
+            name = root
+        return name
 
     def kind(self, node: Node) -> Kind | None:
         """What an expression's value is in arithmetic; None where the file does not say."""

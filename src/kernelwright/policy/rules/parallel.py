@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from kernelwright.policy.rules.accesses import NO_OVERLAP, accesses, apart
+from kernelwright.policy.rules.accesses import NO_OVERLAP, accesses, moves, one_element_each
 from kernelwright.policy.rules.arithmetic import scopes
 from kernelwright.policy.rules.declared import declarations
 from kernelwright.policy.rules.effects import effects
@@ -62,38 +62,41 @@ def _sum_sign(use: Node) -> str:
     return {"+=": "+", "-=": "+", "*=": "*"}.get(operator(above), "") if in_statement else ""
 
 
-def _statics(body: Node) -> bool:
-    return any(declared.qualifiers & {"static", "thread_local", "volatile"} for declared in declarations(body))
-
-
 def _simd_variants(site: Site) -> list[Variant]:
     edits = []
     for count, names in innermost_counts(site):
-        changed, found = settled(count), accesses(count.body)
-        if (
-            changed is None
-            or found is None
-            or changed.jumps
-            or not may_precede(site, count.loop)
-            or _statics(count.body)
-        ):
-            continue
-        sums = _sums(count, names)
-        fields = effects(count.body).stored - {access.array for access in found if access.stored}
-        if sums is None or fields or not apart(found, count.variable) or not _int_counter(count, names):
-            continue
-        if any(access.stored for access in found) or sums.names:
-            edits.append(insert_before(site, count.loop, f"#pragma omp simd{sums.clauses}"))
+        clauses = _independent(count, names) if may_precede(site, count.loop) else None
+        if clauses is not None:
+            edits.append(insert_before(site, count.loop, f"#pragma omp simd{clauses}"))
     return [Variant("", tuple(edits), _openmp(site, "-fopenmp-simd"))] if edits else []
+
+
+def _independent(count: Count, names: Names) -> str | None:
+    """The reduction clauses with which a loop's iterations are independent; None where they are not, or do nothing."""
+    changed, found, sums = settled(count, names), accesses(count.body), _sums(count, names)
+    if changed is None or found is None or sums is None or changed.jumps or not _plain(count, names):
+        return None
+    inner = list(declarations(count.body))
+    own = {declared.name for declared in inner if declared.arrays and not declared.pointers}
+    shared = [access for access in found if access.array not in own]
+    stored = [access for access in shared if access.stored]
+    if changed.stored - own - {access.array for access in stored} or not one_element_each(shared, names):
+        return None
+    others = {declared.name for declared in inner}
+    apart = all(moves(access, count.variable, others) for access in stored)
+    return sums.clauses if apart and (stored or sums.names) else None
 
 
 def _openmp(site: Site, flag: str) -> tuple[str, ...]:
     return () if {"-fopenmp", "-fopenmp-simd"} & set(site.flags) else (flag,)
 
 
-def _int_counter(count: Count, names: Names) -> bool:
+def _plain(count: Count, names: Names) -> bool:
+    """A loop whose own counter goes up by one to a whole number, with nothing in it that outlives an iteration."""
     declared = names.find(count.variable)
-    return count.by_one and count.declared and declared is not None and declared.levels == 0
+    lasting = any(d.qualifiers & {"static", "thread_local", "volatile"} for d in declarations(count.body))
+    whole = declared is not None and declared.levels == 0 and names.kind(count.bound) == "int"
+    return count.by_one and count.declared and whole and not lasting
 
 
 SIMD = Rule(
@@ -114,26 +117,13 @@ def _parallel_variants(site: Site) -> list[Variant]:
         if any(above.type in LOOPS for above in ancestors(loop)) or not may_precede(site, loop) or _in_parallel(loop):
             continue
         count = counted(loop)
-        clauses = _parallel_clauses(count, names) if count is not None else None
+        nested = count is not None and next(below(count.body, *LOOPS), None) is not None
+        if count is None or not nested or next(below(count.body, "preproc_call"), None) is not None:
+            continue
+        clauses = _independent(count, names)
         if clauses is not None:
             edits.append(insert_before(site, loop, f"#pragma omp parallel for{clauses}"))
     return only(edits)
-
-
-def _parallel_clauses(count: Count, names: Names) -> str | None:
-    changed, found = settled(count), accesses(count.body)
-    if changed is None or found is None or changed.jumps or not _int_counter(count, names) or _statics(count.body):
-        return None
-    if next(below(count.body, *LOOPS), None) is None or any(above.type == "preproc_call" for above in below(
-        count.body, "preproc_call")):  # fmt: skip
-        return None
-    sums = _sums(count, names)
-    stored = [access for access in found if access.stored]
-    inner = {declared.name for declared in declarations(count.body)}
-    shared = [access for access in found if access.array not in inner]
-    if sums is None or changed.stored - {access.array for access in stored} or not apart(shared, count.variable):
-        return None
-    return sums.clauses if any(access.array not in inner for access in stored) or sums.names else None
 
 
 def _in_parallel(node: Node) -> bool:

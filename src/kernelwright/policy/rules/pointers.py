@@ -70,7 +70,7 @@ def _name_node(parameter: Declared) -> Node | None:
     return next(below(parameter.declarator, "identifier"), None)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=16)
 def calls_of(site: Site, name: str) -> tuple[list[list[Node]], bool]:
     """The argument lists of every call or launch of a function in the file, and whether it is named otherwise too."""
     lists, elsewhere = [], False
@@ -188,7 +188,8 @@ def _read_only(function: Node, parameter: Declared, names: Names) -> list[Node] 
 def _read(load: Node, names: Names) -> bool:
     """Whether an element is only read: not assigned, counted up, pointed to, nor bound to a reference."""
     node, above = load, load.parent
-    while above is not None and above.type in ("parenthesized_expression", "field_expression"):
+    part = ("parenthesized_expression", "field_expression", "subscript_expression")
+    while above is not None and above.type in part:
         node, above = above, above.parent
     if above is not None and above.type == "call_expression" and child(above, "function") == node:
         return False
@@ -198,7 +199,8 @@ def _read(load: Node, names: Names) -> bool:
         declared = child(above, "declarator")
         return declared is not None and declared.type == "identifier"
     if above.type == "argument_list":
-        return above.parent is not None and _by_value(above.parent, names)
+        whole = node == load or names.kind(node) is not None
+        return whole and above.parent is not None and _by_value(above.parent, names)
     return not (above.type == "assignment_expression" and child(above, "left") == node)
 
 
