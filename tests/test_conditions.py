@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -63,6 +64,30 @@ def test_our_own_work_is_no_reason_to_warn() -> None:
 )
 def test_each_doubt_is_one_short_sentence(found: Conditions, sentence: str) -> None:
     assert found.warnings == (sentence,)
+
+
+def test_a_device_that_is_still_warm_from_our_own_run_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readings = tmp_path / "readings"
+    readings.write_text("6\n")
+    values = ["Not Active" if name != "utilization.gpu" else "$busy" for name in GPU_FIELDS]
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text(
+        f"#!/bin/sh\nbusy=$(cat {readings})\n"
+        f'case "$2" in *apps*) ;; *) echo "{", ".join(values)}"; echo 0 > {readings} ;; esac\n'
+    )
+    smi.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr("kernelwright.conditions.SETTLE_S", 0.0)
+
+    async def scenario() -> Conditions:
+        return await (await Watch.start(gpu=0)).finish()
+
+    found = asyncio.run(scenario())
+    assert found.before.device is not None
+    assert found.before.device.fields["utilization.gpu"] == "0"
+    assert not any("busy before" in warning for warning in found.warnings)
 
 
 def test_what_cannot_be_read_is_unknown_and_warns_of_nothing() -> None:

@@ -203,6 +203,25 @@ def test_wall_cpu_and_kernel_times_are_compared_beside_but_do_not_decide() -> No
     assert found.kernel.estimate == pytest.approx(1.2)
 
 
+def test_kernels_that_are_timed_in_the_warm_ups_alone_leave_the_counted_runs_undisturbed() -> None:
+    plain, recorded = Machine(base_s=1.2), Machine(base_s=3.0, candidate_s=2.0, kernel_s=0.5)
+    found = asyncio.run(
+        compare(
+            plain.base,
+            plain.candidate,
+            EVALUATE,
+            min_effect=0.01,
+            rng=random.Random(0),
+            warm_up=(recorded.base, recorded.candidate),
+        )
+    )
+    assert found.speedup == pytest.approx(1.2)
+    assert found.kernel is not None
+    assert found.kernel.estimate == pytest.approx(1.5)
+    assert sorted(recorded.ran) == ["base", "candidate"]
+    assert [pair.base.extra for pair in found.pairs] == [{}] * 8
+
+
 def test_without_kernel_times_there_is_no_kernel_ratio() -> None:
     assert Machine(base_s=1.2).compare().kernel is None
 

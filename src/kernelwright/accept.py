@@ -157,7 +157,10 @@ def _refusals(task: Task, probes: Sequence[ProbeResult]) -> list[str]:
     reasons = []
     for region in task.region:
         mine = [probe for probe in probes if probe.region == region.name]
-        for kind, hint in (("broken", "the region is not what gets compiled"), ("trap", "the region is never run")):
+        for kind, hint in (
+            ("broken", "the region is not what gets compiled"),
+            ("trap", "the region is never run, or no check looks at what it gives"),
+        ):
             bad = [probe for probe in mine if probe.probe == kind and probe.status == "failed"]
             reasons += [f"region {region.name!r}, probe {kind} ({probe.target}): {hint}" for probe in bad]
             if all(probe.status == "not_applicable" for probe in mine if probe.probe == kind):

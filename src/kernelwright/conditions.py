@@ -18,6 +18,9 @@ BUSY_CORES = 0.2
 """Cores' worth of other work from which on a timing is worth a warning."""
 STOLEN_CORES = 0.02
 BUSY_DEVICE_PERCENT = 5
+SETTLE_READINGS, SETTLE_S = 4, 0.4
+"""nvidia-smi's utilisation is that of the past second at most, our own last run in it: a device that seems busy at the
+start is read again this often, this far apart. What still is to be seen then is somebody else's."""
 GPU_FIELDS = (
     "name", "driver_version", "pstate", "clocks.sm", "clocks.max.sm", "temperature.gpu", "utilization.gpu",
     "power.draw", "clocks_throttle_reasons.sw_thermal_slowdown", "clocks_throttle_reasons.hw_thermal_slowdown",
@@ -90,7 +93,13 @@ class Watch:
 
     @classmethod
     async def start(cls, gpu: int | None = None) -> Watch:
-        return cls(await snapshot(gpu), gpu)
+        before = await snapshot(gpu)
+        for _ in range(SETTLE_READINGS):
+            if not _busy(before.device):
+                break
+            await asyncio.sleep(SETTLE_S)
+            before = await snapshot(gpu)
+        return cls(before, gpu)
 
     async def finish(self) -> Conditions:
         cpufreq = Path("/sys/devices/system/cpu/cpu0/cpufreq")
@@ -194,15 +203,18 @@ def _cpu_warnings(seen: Conditions) -> list[str]:
     return found
 
 
+def _busy(device: Device | None) -> bool:
+    percent = device.fields["utilization.gpu"] if device else ""
+    return percent.isdigit() and int(percent) > BUSY_DEVICE_PERCENT
+
+
 def _gpu_warnings(before: Device | None, after: Device | None) -> list[str]:
     """Other processes and load count from the reading before, when none of ours ran yet; heat from the one after."""
     found = []
     if before and before.processes:
         found.append(f"{len(before.processes)} other processes were on the device")
-    if before and before.fields["utilization.gpu"].isdigit():
-        percent = int(before.fields["utilization.gpu"])
-        if percent > BUSY_DEVICE_PERCENT:
-            found.append(f"the device was {percent} % busy before the first run")
+    if before and _busy(before):
+        found.append(f"the device was {before.fields['utilization.gpu']} % busy before the first run")
     if after and "Active" in (after.fields[name] for name in GPU_FIELDS[-2:]):
         found.append("heat slowed the device down")
     return found

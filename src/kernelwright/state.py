@@ -67,6 +67,12 @@ def native(source: Path, compilers: Sequence[str], arguments: Sequence[str] = ()
         done = subprocess.run(
             [compiler, str(source), "-O2", "-o", str(made), *arguments], capture_output=True, text=True
         )
+        if "No space left" in done.stderr:
+            raise InfrastructureError(
+                f"the disk that holds {folder} is full",
+                "a few MB",
+                "free some space, or point KERNELWRIGHT_HOME at a folder on another disk",
+            )
         if done.returncode != 0:
             raise InfrastructureError(
                 f"{compiler} cannot build {source.name}: {done.stderr.strip()[-800:]}",

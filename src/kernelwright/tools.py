@@ -27,7 +27,17 @@ from kernelwright.toolbox import Tool, ToolResult
 from kernelwright.toolchain import CompileCommand, Exec, Report, cpp, cuda, hip, microbench
 from kernelwright.toolchain.arguments import check_arguments
 from kernelwright.trace import Candidate
-from kernelwright.trial import Baseline, CandidateFailed, Progress, build, compare, exclusive, refuse, try_runs
+from kernelwright.trial import (
+    Baseline,
+    CandidateFailed,
+    Progress,
+    build,
+    compare,
+    exclusive,
+    refuse,
+    require_screened,
+    try_runs,
+)
 
 NAMES = ("benchmark_code", "microbench_code", "compiler_analysis", "file_viewer", "list_dir", "search")
 VIEW_LINES = 200
@@ -175,8 +185,7 @@ class Bench:
 
     async def _benchmark(self, candidate: Candidate) -> Measurement:
         task = self.baseline.task
-        if refusal := refuse(self.baseline.shop, candidate):
-            raise CandidateFailed(Outcome.REFUSED, refusal)
+        await require_screened(self.baseline, candidate)
         self.progress("building a candidate")
         built = await build(self.baseline, candidate)
         await try_runs(self.baseline, built, task.shown, self.progress)
@@ -213,7 +222,7 @@ class Bench:
         shop, task = self.baseline.shop, self.baseline.task
         candidate = self._proposed(arguments, original=True)
         if refusal := refuse(shop, candidate):
-            raise ModelMistake(refusal)
+            raise ModelMistake(refusal.sentence)
         self.progress("analysing with the compiler")
         texts, numbers = [], {}
         async with analysing(shop, candidate) as (commands, exec_, spans):

@@ -116,17 +116,25 @@ def judge_run(baseline: Baseline, run: Run, result: RunResult, base: RunResult |
     return checks
 
 
-def refuse(shop: Workshop, candidate: Candidate) -> str | None:
-    """One sentence where screening says no: the compile arguments first, then the structure of each file."""
+@dataclass(frozen=True)
+class Refused:
+    """Why screening says no, in one sentence; see `screen.Refusal.unreadable`."""
+
+    sentence: str
+    unreadable: bool = False
+
+
+def refuse(shop: Workshop, candidate: Candidate) -> Refused | None:
+    """What screening says: of the compile arguments first, then of the structure of each file."""
     task = shop.task
     said = check_arguments(
         task.language, candidate.compile_args, tunables=task.build.tunables, forbid=task.forbid_flags
     )
     if said:
-        return said
-    for name, proposed in candidate.code.items():
-        if not _storable(proposed):
-            return f"the text of region {name!r} holds half of a surrogate pair, which no source file can hold"
+        return Refused(said)
+    for name, text in candidate.code.items():
+        if not _storable(text):
+            return Refused(f"the text of region {name!r} holds half of a surrogate pair, which no source file can hold")
     for file, whole in shop.spliced(candidate.code).items():
         regions = [
             (span, candidate.code[name])
@@ -135,8 +143,19 @@ def refuse(shop: Workshop, candidate: Candidate) -> str | None:
         ]
         original = (shop.pristine / file).read_bytes()
         if regions and (refusal := screen(task.language, original, whole, regions, shop.read_beside(file))):
-            return str(refusal)
+            return Refused(str(refusal), refusal.unreadable)
     return None
+
+
+async def require_screened(baseline: Baseline, candidate: Candidate) -> None:
+    """Raises CandidateFailed where screening says no. Of what could not be read at all, the compiler's word counts first:
+    a missing semicolon is a failed build, not a cheat; what compiles and cannot be read stays refused."""
+    refusal = refuse(baseline.shop, candidate)
+    if refusal is None:
+        return
+    if refusal.unreadable:
+        await build(baseline, candidate)
+    raise CandidateFailed(Outcome.REFUSED, refusal.sentence)
 
 
 def _storable(text: str) -> bool:

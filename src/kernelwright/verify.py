@@ -21,7 +21,16 @@ from kernelwright.outcome import CheckResult, Comparison, Evidence, Outcome, Ver
 from kernelwright.sandbox import Sandbox
 from kernelwright.task import FileCheck, NumberCheck, PatternCheck, RowCheck, Task
 from kernelwright.trace import Candidate
-from kernelwright.trial import Baseline, CandidateFailed, Progress, build, compare, open_baseline, refuse, try_runs
+from kernelwright.trial import (
+    Baseline,
+    CandidateFailed,
+    Progress,
+    build,
+    compare,
+    open_baseline,
+    require_screened,
+    try_runs,
+)
 
 WALL_SHARE = 0.3
 """Reported and outside time are held against each other where the timed part is at least this share of the process."""
@@ -44,9 +53,8 @@ class Verifier:
         """The verdict on one candidate. Infrastructure faults and the user's mistakes are raised, never scored."""
         task = self.baseline.task
         verdict = Verdict(task.name, Outcome.CORRECT, "", provenance=provenance(self.baseline, candidate))
-        if refusal := refuse(self.baseline.shop, candidate):
-            return replace(verdict, outcome=Outcome.REFUSED, reason=refusal)
         try:
+            await require_screened(self.baseline, candidate)
             self.progress("building the candidate")
             built = await build(self.baseline, candidate)
             verdict = replace(

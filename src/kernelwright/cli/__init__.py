@@ -15,9 +15,10 @@ from typing import NoReturn
 import click
 
 from kernelwright import __version__
+from kernelwright.cli.history import apply, clean, runs, show
 from kernelwright.cli.judge import bench, check, doctor, verify
-from kernelwright.cli.options import print_json
-from kernelwright.cli.run import apply, clean, optimize, rules, runs, show
+from kernelwright.cli.options import print_json, widen
+from kernelwright.cli.run import optimize, rules
 from kernelwright.cli.start import init
 from kernelwright.cli.streams import open_streams
 from kernelwright.errors import InfrastructureError, Interrupted, KernelwrightError, UsageError
@@ -39,6 +40,7 @@ for command in (doctor, init, check, verify, bench, optimize, show, apply, runs,
 def main() -> NoReturn:
     """Entry point of the program."""
     open_streams()
+    widen()
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)

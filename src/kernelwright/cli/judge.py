@@ -22,6 +22,7 @@ from kernelwright.cli.options import (
     run_async,
     sandbox_for,
     sandbox_options,
+    say_kept,
     stderr,
 )
 from kernelwright.errors import SandboxUnavailable, UsageError
@@ -41,7 +42,7 @@ TASK = click.argument("task", type=click.Path(path_type=Path))
 BUDGETS = {"prove": PROVE, "evaluate": EVALUATE}
 
 
-@click.command()
+@click.command(short_help="Say what of this machine works, and what to do.")
 @json_option
 def doctor(as_json: bool) -> None:
     """What of this machine works: compilers, GPUs, profilers, the sandbox; and what to do where it does not."""
@@ -60,9 +61,9 @@ def _sandbox_finding() -> Finding:
     return Finding("sandbox", found.works, found.detail, found.advice)
 
 
-@click.command()
+@click.command(short_help="Test a task before anything is judged by it.")
 @TASK
-@click.option("--seed", default=0, help="Order of the pairs.", show_default=True)
+@click.option("--seed", default=0, help="Of the order in which original and candidate run.", show_default=True)
 @sandbox_options
 @json_option
 def check(task: Path, seed: int, no_sandbox: bool, keep_workspace: bool, as_json: bool) -> None:
@@ -71,6 +72,7 @@ def check(task: Path, seed: int, no_sandbox: bool, keep_workspace: bool, as_json
     sandbox = sandbox_for(no_sandbox)
     with progress_display() as progress:
         acceptance = run_async(accepting.accept(loaded, sandbox, seed=seed, keep=keep_workspace, progress=progress))
+    say_kept(keep_workspace)
     if as_json:
         print_json(acceptance.to_json())
     else:
@@ -78,11 +80,13 @@ def check(task: Path, seed: int, no_sandbox: bool, keep_workspace: bool, as_json
     raise click.exceptions.Exit(0 if acceptance.accepted else 1)
 
 
-@click.command()
+@click.command(short_help="Judge one candidate: is it right, is it faster?")
 @TASK
 @click.argument("candidate", type=click.Path(path_type=Path), required=False)
-@click.option("--patch", type=click.Path(path_type=Path), help="The candidate as a patch of the repository.")
-@click.option("--rev", help="The candidate as a git revision of the repository.")
+@click.option(
+    "--patch", metavar="FILE", type=click.Path(path_type=Path), help="The candidate as a patch of the repository."
+)
+@click.option("--rev", metavar="REV", help="The candidate as a git revision of the repository.")
 @click.option(
     "--budget",
     type=click.Choice(list(BUDGETS)),
@@ -93,7 +97,7 @@ def check(task: Path, seed: int, no_sandbox: bool, keep_workspace: bool, as_json
 @click.option(
     "--time-limit", type=click.FloatRange(min=1), metavar="S", help="Seconds for timing (default: verify.budget_s)."
 )
-@click.option("--seed", default=0, help="Order of the pairs.", show_default=True)
+@click.option("--seed", default=0, help="Of the order in which original and candidate run.", show_default=True)
 @sandbox_options
 @json_option
 def verify(
@@ -129,6 +133,7 @@ def verify(
         print_json(verdict.to_json())
     else:
         present.verdict(console, verdict)
+    say_kept(keep_workspace)
     if keep_workspace and verdict.reproduce:
         stderr.print(f"by hand: {verdict.reproduce}", soft_wrap=True, markup=False)
     raise click.exceptions.Exit(0 if verdict.ok else 1)
@@ -147,7 +152,7 @@ def _announcing(progress: Progress, task: Task, time_limit: float | None) -> Pro
     return progress
 
 
-@click.command()
+@click.command(short_help="Time the unmodified program.")
 @TASK
 @click.option(
     "--runs", "count", default=10, type=click.IntRange(1, 10_000), show_default=True, help="Timed runs of each."
@@ -155,11 +160,12 @@ def _announcing(progress: Progress, task: Task, time_limit: float | None) -> Pro
 @sandbox_options
 @json_option
 def bench(task: Path, count: int, no_sandbox: bool, keep_workspace: bool, as_json: bool) -> None:
-    """The unmodified program's times: median, spread and range of each shown run."""
+    """Time the unmodified program of a TASK: median, spread and range of each shown run."""
     loaded = load_task(task)
     sandbox = sandbox_for(no_sandbox)
     with progress_display() as progress:
         times = run_async(_bench(loaded, sandbox, count, keep_workspace, progress))
+    say_kept(keep_workspace)
     if as_json:
         print_json({"schema": SCHEMA, "task": loaded.name, "runs": times})
         return

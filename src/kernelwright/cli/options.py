@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import sys
 import time
@@ -18,6 +19,7 @@ from rich.status import Status
 
 from kernelwright.sandbox import Sandbox
 from kernelwright.sandbox.backends import open_sandbox
+from kernelwright.state import state_home
 from kernelwright.trace import Message
 from kernelwright.trial import Progress
 
@@ -26,8 +28,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
+WIDTH_ELSEWHERE = 200
+"""Columns of what is written into a file or a pipe, where nobody needs lines to end at a window's edge."""
+
+
 console = Console(highlight=False)
 stderr = Console(stderr=True, highlight=False)
+
+
+def widen() -> None:
+    """Make both consoles wide where they are no terminals."""
+    for each in (console, stderr):
+        if not each.is_terminal and "COLUMNS" not in os.environ:
+            each.width = WIDTH_ELSEWHERE
+
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 
@@ -41,6 +55,12 @@ def sandbox_options(command: F) -> F:
         help="Run builds and programs without isolation. For code that you trust; it is recorded.",
     )
     return keep(none(command))
+
+
+def say_kept(keep_workspace: bool) -> None:
+    """Where the workspaces lie that --keep-workspace left, on stderr."""
+    for mark in sorted((state_home() / "work").glob("*/keep")) if keep_workspace else ():
+        stderr.print(f"kept: {mark.parent}", soft_wrap=True, markup=False)
 
 
 def sandbox_for(no_sandbox: bool) -> Sandbox:

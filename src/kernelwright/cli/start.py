@@ -39,9 +39,11 @@ class Found:
     trouble: KernelwrightError | None
 
 
-@click.command()
-@click.option("--file", "file", required=True, type=click.Path(path_type=Path), help="The source file of the region.")
-@click.option("--kernel", help="The kernel or function; may be left out where the file has one.")
+@click.command(short_help="Write a first task file by reading the repository.")
+@click.option(
+    "--file", "file", required=True, metavar="F", type=click.Path(path_type=Path), help="The source file of the region."
+)
+@click.option("--kernel", metavar="NAME", help="The kernel or function; may be left out where the file has one.")
 @click.option(
     "--repo", type=click.Path(path_type=Path), help="The repository's root (default: the folder with .git above FILE)."
 )
@@ -126,7 +128,7 @@ async def _drafted(root: Path, file: str, kernel: str | None, sandbox: Sandbox |
 async def _proven(drafted: TaskDraft, target: Path, sandbox: Sandbox | None, progress: Progress) -> Found:
     """Write the draft, build and run it, and write it again as the run corrects it."""
     text = render(drafted, target)
-    target.write_text(text, encoding="utf-8")
+    _write(target, text)
     if sandbox is None:
         return Found(drafted, text, None)
     try:
@@ -140,8 +142,17 @@ async def _proven(drafted: TaskDraft, target: Path, sandbox: Sandbox | None, pro
         return Found(drafted, text, trouble)
     settled = adapt(drafted, result.job.exit_code, result.text)
     text = render(settled, target)
-    target.write_text(text, encoding="utf-8")
+    _write(target, text)
     return Found(settled, text, None)
+
+
+def _write(target: Path, text: str) -> None:
+    try:
+        target.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"{target} cannot be written: {error.strerror}", "a folder that can be written", "--out FILE"
+        ) from None
 
 
 async def _hot(root: Path, file: str, sandbox: Sandbox) -> list[HotFunction]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import time
 import tty
 from collections.abc import Callable, Sequence
@@ -169,7 +170,7 @@ async def launch(job: Job, wrapping: Wrapping, argv: Sequence[str], cwd: str,
             for stream in (out, err, report):
                 stream.close()
         outside_s = time.monotonic() - started
-    return _result(bytes(report.kept).decode(), bytes(out.kept), bytes(err.kept), outside_s, kills, never_started)
+    return _result(job, bytes(report.kept).decode(), bytes(out.kept), bytes(err.kept), outside_s, kills, never_started)
 
 
 async def _end(process: asyncio.subprocess.Process, stop: Callable[[], None]) -> None:
@@ -184,13 +185,21 @@ async def _end(process: asyncio.subprocess.Process, stop: Callable[[], None]) ->
         await process.wait()
 
 
-def _result(report: str, out: bytes, err: bytes, outside_s: float, kills: int,
+def _told_outside(words: str, job: Job) -> str:
+    """A fault's words with the folder that is really meant: nobody outside knows the paths inside."""
+    for bind in job.binds:
+        words = re.sub(rf"(?<!\S){re.escape(bind.inside)}(?!\S)", str(bind.source).replace("\\", r"\\"), words)
+    return words
+
+
+def _result(job: Job, report: str, out: bytes, err: bytes, outside_s: float, kills: int,
             never_started: Callable[[str], InfrastructureError]) -> JobResult:  # fmt: skip
     lines = report.splitlines()
     said = err.decode(errors="replace").strip()
     for line in lines:
         if line.startswith("fault "):
-            raise JobFault(line.removeprefix("fault "), "a machine with room for the job", "free some space and resume")
+            raise JobFault(_told_outside(line.removeprefix("fault "), job), "a machine with room for the job",
+                           "free some space, or point KERNELWRIGHT_HOME at a folder on another disk")  # fmt: skip
     if "start" not in lines:
         raise never_started(said)
     ends = [line.split() for line in lines if line.startswith("end ")]

@@ -1,4 +1,4 @@
-"""Read and drop what a job left behind, as if it had been left by an enemy: a name in a workspace may be a link to anything."""
+"""Read and drop what a job left behind, as if left by an enemy: a name in a workspace may be a link to anything."""
 
 from __future__ import annotations
 

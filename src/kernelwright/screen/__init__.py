@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kernelwright.screen import buffers, calls, definitions, lifetime, shape
+from kernelwright.screen import assembly, buffers, calls, definitions, lifetime, shape
 from kernelwright.screen.context import Change, Finding, change
 from kernelwright.screen.text import Code
 from kernelwright.source import Span, splice, to_lf
@@ -26,8 +26,8 @@ _RULES: tuple[Callable[[Change], Iterator[Finding]], ...] = (
     shape.conditions_whole,
     calls.refused_names,
     calls.macros_of_the_outside,
-    calls.assembly,
-    calls.attributes,
+    assembly.inline_assembly,
+    assembly.attributes,
     shape.readable,
     lifetime.statics_are_seen,
     lifetime.storage_ends_with_the_call,
@@ -59,6 +59,8 @@ class Refusal:
     """1-based line of the region's new text."""
     what: str
     advice: str
+    unreadable: bool = False
+    """Whether the text is no C++ that could be judged: then a compiler may say better what is wrong with it."""
 
     def __str__(self) -> str:
         return f"region {self.region!r}, line {self.line}: {self.what}; {self.advice}"
@@ -90,7 +92,9 @@ def screen(
             return Refusal(span.region, 1, f"its text has {len(new)} characters", f"stay below {MAX_TEXT}")
         before, after = to_lf(original_file[: span.start]), to_lf(original_file[span.end :])
         subject = change(language, span.region, before, span.text, after, new, around)
-        found = next((finding for rule in _RULES for finding in rule(subject)), None)
+        found = next(((rule, finding) for rule in _RULES for finding in rule(subject)), None)
         if found is not None:
-            return Refusal(span.region, subject.new.line(found.at), found.what, found.advice)
+            rule, finding = found
+            line = subject.new.line(finding.at)
+            return Refusal(span.region, line, finding.what, finding.advice, rule in (shape.balanced, shape.readable))
     return None

@@ -15,6 +15,17 @@ from dataclasses import dataclass, field
 import tree_sitter
 
 from kernelwright.screen.context import Change, Finding
+from kernelwright.screen.pointers import (
+    ancestors,
+    call_around,
+    callee,
+    declared_type,
+    element,
+    keeps_pointer,
+    parameters,
+    pointer_names,
+    step_to_base,
+)
 from kernelwright.screen.scope import Names, declarator_names, text
 from kernelwright.source import function_name, walk
 
@@ -30,7 +41,6 @@ _READ_ARGUMENTS = {
 _CONTAINERS = re.compile(r"(?:std::)?(?:vector|deque|list|valarray|basic_string|set|multiset)\b")
 _LOADS = re.compile(r"\b(?:ld|ldu|atom|red|ldmatrix)\.")
 _FILLS = re.compile(r"(?:__builtin_)?memset|(?:cuda|hip)Memset(?:Async)?|fill(?:_n)?")
-_POINTER_CASTS = re.compile(r"(?:reinterpret|static|const)_cast|(?:__builtin_)?assume_aligned|__cvta_\w+")
 _CONDITIONS = {
     "if_statement", "switch_statement", "conditional_expression", "while_statement", "lambda_expression",
     "function_definition",
@@ -99,17 +109,10 @@ def _name(node: tree_sitter.Node) -> str:
 
 
 def _covers(store: tree_sitter.Node, read: tree_sitter.Node) -> bool:
-    around = {node.id for node in _ancestors(read) if node.type in _CONDITIONS}
+    around = {node.id for node in ancestors(read) if node.type in _CONDITIONS}
     return store.start_byte < read.start_byte and all(
-        node.id in around for node in _ancestors(store) if node.type in _CONDITIONS
+        node.id in around for node in ancestors(store) if node.type in _CONDITIONS
     )
-
-
-def _ancestors(node: tree_sitter.Node) -> Iterator[tree_sitter.Node]:
-    parent = node.parent
-    while parent is not None:
-        yield parent
-        parent = parent.parent
 
 
 class _Accesses:
@@ -139,8 +142,8 @@ class _Accesses:
     def _enter_functions(self) -> None:
         for name, definitions in self.functions.items():
             for definition in definitions:
-                for index, parameter in enumerate(_parameters(definition)):
-                    for declared in _pointer_names(parameter):
+                for index, parameter in enumerate(parameters(definition)):
+                    for declared in pointer_names(parameter):
                         self.pointers[parameter.id, declared].add((name, index))
 
     def _follow_all(self, root: tree_sitter.Node) -> None:
@@ -159,9 +162,9 @@ class _Accesses:
         if left is None or right is None:
             return
         if left.type == "reference_declarator" and node.parent is not None:
-            element = right.child_by_field_name("argument") if right.type == "subscript_expression" else None
-            for name in declarator_names(left) if element is not None else ():
-                self.references[node.parent.id, text(name)] |= self.buffers(element)
+            base = right.child_by_field_name("argument") if right.type == "subscript_expression" else None
+            for name in declarator_names(left) if base is not None else ():
+                self.references[node.parent.id, text(name)] |= self.buffers(base)
         for target, declaration in self._assigned(node, left):
             self.pointers[declaration.id, target] |= self.buffers(right)
 
@@ -178,11 +181,11 @@ class _Accesses:
 
     def _follow_call(self, node: tree_sitter.Node) -> None:
         arguments = node.child_by_field_name("arguments")
-        for helper in self.functions.get(_callee(node), ()):
+        for helper in self.functions.get(callee(node), ()):
             for parameter, argument in zip(
-                _parameters(helper), arguments.named_children if arguments else (), strict=False
+                parameters(helper), arguments.named_children if arguments else (), strict=False
             ):
-                for name in _pointer_names(parameter):
+                for name in pointer_names(parameter):
                     self.pointers[parameter.id, name] |= self.buffers(argument)
 
     def buffers(self, node: tree_sitter.Node | None) -> set[Key]:
@@ -203,16 +206,16 @@ class _Accesses:
             return self.buffers(node.child_by_field_name("consequence")) | self.buffers(
                 node.child_by_field_name("alternative")
             )
-        return self.buffers(_step_to_base(node))
+        return self.buffers(step_to_base(node))
 
     def _classify(self, node: tree_sitter.Node) -> None:
         declared = self.names.local.get(node.id)
-        element = self.references.get((declared.id, text(node)), set()) if declared is not None else set()
-        for key in element:
+        through = self.references.get((declared.id, text(node)), set()) if declared is not None else set()
+        for key in through:
             if node.parent is not None and node.parent.type != "reference_declarator":
                 self._classify_element(node, node, "&", self.found[key])
-        for key in self.buffers(node) if not element else ():
-            place, index = _element(node)
+        for key in self.buffers(node) if not through else ():
+            place, index = element(node)
             if place is not None:
                 self._classify_element(node, place, index, self.found[key])
             else:
@@ -244,21 +247,21 @@ class _Accesses:
         if call is None or argument.parent is None:
             return False
         position = [child.id for child in argument.parent.named_children].index(argument.id)
-        for helper in (*self.functions.get(_callee(call), ()), *self.outside.get(_callee(call), ())):
-            parameters = _parameters(helper)
-            declarator = parameters[position].child_by_field_name("declarator") if position < len(parameters) else None
+        for helper in (*self.functions.get(callee(call), ()), *self.outside.get(callee(call), ())):
+            taken = parameters(helper)
+            declarator = taken[position].child_by_field_name("declarator") if position < len(taken) else None
             if declarator is not None and declarator.type == "reference_declarator":
-                return not any(text(child) == "const" for child in parameters[position].children)
+                return not any(text(child) == "const" for child in taken[position].children)
         return False
 
     def _classify_pointer(self, node: tree_sitter.Node, access: Access) -> None:
         """A use of the pointer itself: an argument, an alias that is followed, or something that cannot be."""
-        outer = _call_around(node)
+        outer = call_around(node)
         if outer is None:
             parent = node.parent
-            while parent is not None and _keeps_pointer(parent):
+            while parent is not None and keeps_pointer(parent):
                 parent = parent.parent
-            if parent is not None and parent.type == "init_declarator" and _CONTAINERS.match(_declared_type(parent)):
+            if parent is not None and parent.type == "init_declarator" and _CONTAINERS.match(declared_type(parent)):
                 access.reads.append((node, ""))
                 return
             followed = ("assignment_expression", "update_expression")
@@ -280,104 +283,3 @@ class _Accesses:
             access.reads.append((node, ""))
         elif name in _READ_ARGUMENTS:
             access.fills.append(call)
-
-
-def _parameters(definition: tree_sitter.Node) -> list[tree_sitter.Node]:
-    found = next((node for node in walk(definition) if node.type == "parameter_list"), None)
-    return [child for child in found.named_children if child.type.endswith("declaration")] if found is not None else []
-
-
-def _pointer_names(parameter: tree_sitter.Node) -> list[str]:
-    """The names of a parameter that is a pointer or an array, or could be one by its template's argument."""
-    declarator, kind = parameter.child_by_field_name("declarator"), parameter.child_by_field_name("type")
-    if declarator is None:
-        return []
-    generic = kind is not None and kind.type in ("type_identifier", "placeholder_type_specifier")
-    if not generic and not {"pointer_declarator", "array_declarator"} & {n.type for n in walk(declarator)}:
-        return []
-    return [text(name) for name in declarator_names(declarator)]
-
-
-def _declared_type(declarator: tree_sitter.Node) -> str:
-    return text(declarator.parent.child_by_field_name("type")) if declarator.parent is not None else ""
-
-
-def _callee(call: tree_sitter.Node) -> str:
-    function = text(call.child_by_field_name("function"))
-    return re.split(r"::|\.|->", re.sub(r"<.*", "", function, flags=re.DOTALL))[-1].strip()
-
-
-def _step_to_base(node: tree_sitter.Node) -> tree_sitter.Node | None:
-    """One step from an address expression towards the name that it starts from."""
-    if node.type == "parenthesized_expression":
-        return node.named_children[0] if node.named_children else None
-    if node.type == "cast_expression":
-        return node.child_by_field_name("value")
-    if node.type == "binary_expression" and text(node.child_by_field_name("operator")) in ("+", "-"):
-        return node.child_by_field_name("left")
-    if node.type == "pointer_expression" and text(node).startswith("&"):
-        inner = node.child_by_field_name("argument")
-        return (
-            inner.child_by_field_name("argument")
-            if inner is not None and inner.type == "subscript_expression"
-            else None
-        )
-    if node.type == "call_expression" and _POINTER_CASTS.fullmatch(_callee(node)):
-        arguments = node.child_by_field_name("arguments")
-        return arguments.named_children[0] if arguments is not None and arguments.named_children else None
-    return None
-
-
-def _keeps_pointer(node: tree_sitter.Node) -> bool:
-    """Whether an expression around a pointer is still that pointer, moved or with another type."""
-    if node.type == "call_expression":
-        return bool(_POINTER_CASTS.fullmatch(_callee(node)))
-    if node.type == "pointer_expression":
-        return text(node).startswith("&")
-    return node.type in (
-        "parenthesized_expression", "cast_expression", "binary_expression", "argument_list", "subscript_expression",
-        "conditional_expression", "comma_expression",
-    )  # fmt: skip
-
-
-def _element(node: tree_sitter.Node) -> tuple[tree_sitter.Node | None, str]:
-    """The element expression around a pointer's name (`p[i]`, `*(p + i)`, `p->x`), with its index as text."""
-    current = node
-    while current.parent is not None:
-        parent = current.parent
-        if parent.type == "subscript_expression" and parent.child_by_field_name("argument") == current:
-            return _whole_element(parent), "".join(text(parent)[len(text(current)) :].split())
-        if parent.type == "pointer_expression" and text(parent).startswith("*"):
-            return _whole_element(parent), "".join(text(current).split())
-        if parent.type == "field_expression" and "->" in text(parent)[len(text(current)) :][:3]:
-            return parent, ""
-        if parent.type == "subscript_argument_list" and parent.parent is not None:
-            return parent.parent, "".join(text(parent.parent).split())
-        if not _keeps_pointer(parent) or parent.type in ("pointer_expression", "subscript_expression"):
-            return None, ""
-        if parent.type == "binary_expression" and _step_to_base(parent) != current:
-            return None, ""
-        current = parent
-    return None, ""
-
-
-def _whole_element(node: tree_sitter.Node) -> tree_sitter.Node:
-    """`p[i]` of `p[i][j]`: an array of arrays has its elements at the end."""
-    while (parent := node.parent) is not None and (
-        parent.type == "subscript_expression" and parent.child_by_field_name("argument") == node
-    ):
-        node = parent
-    return node
-
-
-def _call_around(node: tree_sitter.Node) -> tuple[tree_sitter.Node, str, int] | None:
-    """The call that a pointer is handed to, its name, and the argument's position."""
-    current = node
-    while (parent := current.parent) is not None and _keeps_pointer(parent):
-        call = parent.parent
-        if parent.type == "argument_list" and call is not None and not _POINTER_CASTS.fullmatch(_callee(call)):
-            position = [child.id for child in parent.named_children].index(current.id)
-            return (call, _callee(call), position) if call.type == "call_expression" else None
-        current = parent
-    statement = next((around for around in _ancestors(node) if around.type == "gnu_asm_expression"), None)
-    return (statement, "asm", 0) if statement is not None else None

@@ -16,15 +16,14 @@ from kernelwright.source import walk
 
 _DEFAULT_STREAM = "the default stream"
 _ADVICE = "compute only what the original region computes"
-_ASM = {"asm", "__asm__", "__asm"}
-_ATTRIBUTES = {"__attribute__", "__attribute", "__declspec"}
+_HIDING = {"extern", "asm", "__asm__", "__asm", "__attribute__", "__attribute", "__declspec", "_Pragma"}
 
 
 def refused_names(change: Change) -> Iterator[Finding]:
     """No output, files, processes, clocks, threads or state that the original region did not have, macros opened."""
     old, seen = _with_macros(change, change.old), Counter[str]()
-    for token in change.new.tokens:
-        for name in _opened(change, token):
+    for index, token in enumerate(change.new.tokens):
+        for name in () if _same_macro(change, index) else _opened(change, token):
             reason = names.refused_reason(name)
             seen[name] += reason is not None
             if reason is not None and seen[name] > old[name]:
@@ -38,6 +37,15 @@ def refused_names(change: Change) -> Iterator[Finding]:
             yield Finding(
                 change.new.offset(node), f"it calls {text(node)!r}, which the original region does not", _ADVICE
             )
+
+
+def _same_macro(change: Change, index: int) -> bool:
+    """Whether a token is a macro that the original region uses too (`CHECK(…)`), given nothing to print."""
+    name = change.new.tokens[index].text
+    after = change.new.tokens[index + 1 : index + 2]
+    end = change.new.group(index + 1) if after and after[0].text == "(" else index
+    printable = any(token.kind in ("string", "char") for token in change.new.tokens[index : end + 1])
+    return name in change.outside.macros and change.original_has(name) and not printable
 
 
 def _is_called(member: tree_sitter.Node) -> bool:
@@ -73,7 +81,7 @@ def macros_of_the_outside(change: Change) -> Iterator[Finding]:
         if any(macro.pastes for macro in opened) and words not in _calls(change.old, token.text):
             yield Finding(token.at, f"the macro {token.text!r} pastes names together in a way the original does not",
                           "write out what it stands for")  # fmt: skip
-        hidden = set(_opened(change, token)) & {"extern", *_ASM, *_ATTRIBUTES, "_Pragma"}
+        hidden = set(_opened(change, token)) & _HIDING
         if hidden and not change.original_has(token.text) and token.text not in change.new.qualifiers:
             yield Finding(token.at, f"the macro {token.text!r} holds {min(hidden)!r}", "write out what it stands for")
         if "static" in _opened(change, token) and not _heads_function(change.new, index):
@@ -246,76 +254,6 @@ def calls_helpers_only(change: Change) -> Iterator[Finding]:
         trouble = change.outside.trouble(name)
         if trouble is not None:
             yield Finding(change.new.offset(node), f"it uses {name!r} of the surroundings, which {trouble}", _ADVICE)
-
-
-def assembly(change: Change) -> Iterator[Finding]:
-    """Inline assembly: PTX of listed opcodes in device code; elsewhere only the original's own."""
-    original = {"".join(strings) for _, strings in _assembly(change.old)}
-    for at, strings in _assembly(change.new):
-        code = "".join(strings)
-        if code in original:
-            continue
-        if change.language != "cuda":
-            yield Finding(at, "inline assembly, which the original region does not have", "use intrinsics")
-        elif (line := _refused_ptx(code)) is not None:
-            yield Finding(
-                at,
-                f"the assembly {line[:40]!r} is not on the list",
-                "use intrinsics, or ld, st, cp.async, mma and their like",
-            )
-
-
-def _assembly(code: Code) -> Iterator[tuple[int, list[str]]]:
-    """Each asm statement: where, and its template's strings."""
-    for index, token in enumerate(code.tokens):
-        if token.kind != "name" or token.text not in _ASM:
-            continue
-        start = next((i for i in range(index, min(index + 5, len(code.tokens))) if code.tokens[i].text == "("), index)
-        strings = []
-        for part in code.tokens[start + 1 : code.group(start) + 1]:
-            if part.kind != "string":
-                break
-            strings.append(part.text.split('"', 1)[1][:-1])
-        yield token.at, strings
-
-
-def _refused_ptx(code: str) -> str | None:
-    plain = re.sub(r"\\[nt]", " ; ", code)
-    if "\\" in plain or names.PTX_REFUSED.search(plain):
-        return code
-    for line in re.split(r"[;{}](?![^;]*\}[^;]*;)|;", re.sub(r"//.*?;", ";", plain)):
-        words = " ".join(line.split())
-        words = re.sub(r"^[{}\s]+|[{}\s]+$", "", words) if not re.search(r"\w.*[{}]", words) else words.lstrip("{ ")
-        if words and not names.PTX_ALLOWED.fullmatch(words):
-            return words
-    return None
-
-
-def attributes(change: Change) -> Iterator[Finding]:
-    """Attributes from a list: none that runs code, renames, places or promises."""
-    original = {name for _, name in _attributes(change.old)}
-    for at, name in _attributes(change.new):
-        if name not in original and not names.ATTRIBUTES_ALLOWED.fullmatch(name):
-            yield Finding(at, f"the attribute {name!r} is not on the list",
-                          "use aligned, always_inline or target, or none")  # fmt: skip
-
-
-def _attributes(code: Code) -> Iterator[tuple[int, str]]:
-    """Every attribute of `__attribute__((…))` and `[[…]]`, underscores around its name left out."""
-    for index, (token, after) in enumerate(zip(code.tokens, code.tokens[1:], strict=False)):
-        bracketed = token.text == after.text == "[" and after.at == token.at + 1
-        if token.text in _ATTRIBUTES or bracketed:
-            start = index if bracketed else index + 1
-            for name in _attribute_names(code.tokens[start : code.group(start) + 1]):
-                yield token.at, name.strip("_")
-
-
-def _attribute_names(tokens: list[Token]) -> Iterator[str]:
-    depth = 0
-    for token in tokens:
-        depth += (token.text in "([" and token.kind == "mark") - (token.text in ")]" and token.kind == "mark")
-        if token.kind == "name" and depth == 2:
-            yield token.text
 
 
 def addresses_are_not_written_as_numbers(change: Change) -> Iterator[Finding]:
