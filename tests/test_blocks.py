@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernelwright.blocks import fenced, merge_functions, region_code
+from kernelwright.blocks import fenced, merge_functions, named_region, region_code
 from kernelwright.errors import ModelMistake
 
 TWO = "static const int N = 4;\n\nvoid first(int *a) {\n  a[0] = 1;\n}\n\nvoid second(int *a) {\n  a[1] = 2;\n}\n"
@@ -99,3 +99,9 @@ def test_the_last_block_of_a_region_wins_and_other_languages_are_passed_over():
 def test_a_block_for_no_region_is_the_models_mistake(text):
     with pytest.raises(ModelMistake, match=r"region.*try: .*(fenced block|region=)"):
         region_code(text, REGIONS, "cpp")
+
+
+def test_a_region_may_be_named_as_the_file_it_lies_in() -> None:
+    assert named_region("src/sweep.cpp", {"sweep": "", "norm": ""}) == "sweep"
+    with pytest.raises(ModelMistake, match="no region 'grid.cpp'"):
+        named_region("grid.cpp", {"sweep": ""})

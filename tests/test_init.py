@@ -314,6 +314,26 @@ def test_a_file_that_the_program_writes_is_pointed_out_as_evidence(tmp_path: Pat
     assert any('writes the file "field.txt"' in note for note in task.notes)
 
 
+def test_a_stream_that_is_opened_later_is_pointed_out_too(tmp_path: Path) -> None:
+    source = OMP_SOURCE.replace("double sum", 'std::ofstream f; f.open("field.bin", std::ios::out); double sum')
+    task = drafted(repository(tmp_path, **{"main.cpp": source, "Makefile": OMP_MAKEFILE}), "main.cpp", "main")
+    assert any('writes the file "field.bin"' in note for note in task.notes)
+
+
+def test_a_result_beside_a_verdict_is_suggested_and_not_taken(tmp_path: Path) -> None:
+    source = OMP_SOURCE.replace("checksum", "Total energy").replace("double sum", 'std::puts("PASS"); double sum')
+    root = repository(tmp_path, **{"main.cpp": source, "Makefile": OMP_MAKEFILE})
+    number = next(check for check in drafted(root, "main.cpp", "main").checks if check.kind == "number")
+    assert "energy" in number.pattern
+    assert not number.active
+
+
+def test_a_trial_run_that_takes_long_is_pointed_out(tmp_path: Path) -> None:
+    before = drafted(cuda_repository(tmp_path), "app/main.cu")
+    assert "took 23 s" in adapt(before, 0, "PASS\n", 23.2).notes[0]
+    assert "after 120 s" in adapt(before, None, "", 120.0).notes[0]
+
+
 def test_cmake_gives_a_configure_command(tmp_path: Path) -> None:
     cmake = "project(heat CXX)\nadd_executable(${PROJECT_NAME} main.cpp)\n"
     root = repository(tmp_path, **{"main.cpp": OMP_SOURCE, "CMakeLists.txt": cmake})

@@ -93,7 +93,11 @@ async def _preprocessed(shop: Workshop, file: str, data: bytes) -> bytes:
         result = await shop.run_job(job)
     if result.exit_code != 0:
         said = result.stderr.decode(errors="replace").strip()[:500]
-        raise TaskError(f"{shop.task.path}: {file} cannot be preprocessed: {said}", "a command that also works with -E")
+        raise TaskError(
+            f"{shop.task.path}: {file} cannot be preprocessed: {said}",
+            "a command that also works with -E",
+            "the region without expand_macros",
+        )
     return result.stdout
 
 

@@ -88,7 +88,11 @@ def region_code(text: str, regions: Mapping[str, str], language: str) -> dict[st
 
 
 def named_region(name: str, regions: Mapping[str, str]) -> str:
-    """`name` where it is a region's. Raises ModelMistake, with the names there are, where it is not."""
+    """`name` where it is a region's, also as a file of that name (`sweep.cpp` for `sweep`), which models write when they
+    mean the region in it. Raises ModelMistake, with the names there are, where it is not."""
+    stem = name.rsplit("/", 1)[-1].split(".")[0]
+    if name not in regions and stem in regions:
+        return stem
     if name not in regions:
         raise ModelMistake(
             f"there is no region {name!r}",

@@ -153,6 +153,7 @@ class Workshop:
                 raise TaskError(
                     f"{self.task.path}: with build.flags the code does not build: {_tail(again.log)}",
                     "flags that the compiler takes",
+                    "the build by hand with these flags",
                 )
             return again
         return built
@@ -199,12 +200,15 @@ class Workshop:
         not have, or compile arguments that cannot be placed."""
         unknown = sorted(set(candidate.code) - set(self.spans))
         if unknown:
-            raise CandidateError(f"the task has no region {unknown[0]!r}", f"one of {', '.join(self.spans)}")
+            raise CandidateError(
+                f"the task has no region {unknown[0]!r}", f"one of {', '.join(self.spans)}", "the region's name"
+            )
         if candidate.compile_args and not self.plan.sees_regions and "{flags}" not in self.task.build.command:
             raise CandidateError(
                 "compile arguments cannot be placed: the build's compilers are not seen, and its command "
                 "has no {flags}",
                 "a build command with {flags}",
+                "{flags} in build.command, where its compile arguments stand",
             )
         return await self._build(self._slot(slot_name), candidate.code, candidate.compile_args)
 

@@ -23,7 +23,7 @@ from kernelwright.chat import Briefing, RegionText, candidates_of
 from kernelwright.checks import read_time
 from kernelwright.execute import Workshop
 from kernelwright.measure import EVALUATE, PROVE, estimate_s, seconds
-from kernelwright.outcome import SCHEMA, Comparison, Interval, Outcome, Verdict
+from kernelwright.outcome import SCHEMA, Comparison, Outcome, Verdict
 from kernelwright.policy import Policy
 from kernelwright.rollout import RolloutLimits, best_of, rollout
 from kernelwright.sandbox import Sandbox
@@ -268,15 +268,8 @@ async def _gain_by_part(verifier: Verifier, answer: Candidate, verdict: Verdict)
 
 
 def original_verdict(task: Task) -> Verdict:
-    """Nothing was found: the original comes back, which is as fast as itself."""
-    return Verdict(
-        task.name,
-        Outcome.CORRECT,
-        "nothing faster was found; this is the original",
-        Comparison.SAME,
-        1.0,
-        Interval(1.0, 1.0),
-    )
+    """Nothing was found: the original comes back, which is as fast as itself. Nothing was measured for it."""
+    return Verdict(task.name, Outcome.CORRECT, "nothing faster was found; this is the original", Comparison.SAME, 1.0)
 
 
 def result_of(

@@ -177,7 +177,9 @@ def _span(task: Task, region: Region, path: Path) -> Span:
         start, end = _marker_span(data, *region.markers, where, region.file)
     text = to_lf(data[start:end])
     if not text.strip():
-        raise TaskError(f"{where} is empty in {region.file}", "at least one line of code")
+        raise TaskError(
+            f"{where} is empty in {region.file}", "at least one line of code", "other lines, or the name of a kernel"
+        )
     first = data.count(b"\n", 0, start) + 1
     last = data.count(b"\n", 0, max(start, end - 1)) + 1
     return Span(region.name, region.file, start, end, first, last, text)
@@ -210,7 +212,9 @@ def _line_span(data: bytes, first: int, last: int, where: str, file: str) -> tup
     lines = data.splitlines(keepends=True)
     if last > len(lines):
         raise TaskError(
-            f"{where}: lines = [{first}, {last}], but {file} has {len(lines)} lines", "lines inside the file"
+            f"{where}: lines = [{first}, {last}], but {file} has {len(lines)} lines",
+            "lines inside the file",
+            f"a last line of at most {len(lines)}, or kernel = NAME",
         )
     start = sum(map(len, lines[: first - 1]))
     return start, start + sum(map(len, lines[first - 1 : last])) - (
@@ -233,6 +237,7 @@ def _marker_span(data: bytes, begin: str, end: str, where: str, file: str) -> tu
         raise TaskError(
             f"{where}: nothing lies between the markers {begin!r} and {end!r} in {file}",
             "the first marker above the second, with lines between them",
+            f"markers = [{end!r}, {begin!r}]" if first > last + 2 else "lines = [first, last]",
         )
     return _line_span(data, first + 1, last + 1, where, file)
 

@@ -36,8 +36,9 @@ def _named() -> Path:
         return Path(named)
     if base := os.environ.get("XDG_STATE_HOME"):
         return Path(base) / "kernelwright"
-    home = Path(os.path.expanduser("~"))  # noqa: PTH111 (Path.home raises where nobody knows this user)
-    if not home.is_absolute():
+    # Path.home raises where nobody knows this user, and takes an empty HOME for the root folder.
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111
+    if not home.is_absolute() or os.environ.get("HOME") == "":
         raise InfrastructureError(
             "this user has no home folder (HOME is not set)", "a place for runs", "set KERNELWRIGHT_HOME to a folder"
         )

@@ -220,7 +220,9 @@ class Store:
             return found[0]
         if found:
             names = ", ".join(f"{run.id} ({run.kind} of {run.task}, {run.created})" for run in found[:8])
-            raise UsageError(f"{prefix!r} names {len(found)} runs: {names}", "a prefix of one run's id")
+            raise UsageError(
+                f"{prefix!r} names {len(found)} runs: {names}", "a prefix of one run's id", "more of the id"
+            )
         newest = ", ".join(run.id for run in runs[-3:])
         raise UsageError(f"there is no run {prefix!r}", "the beginning of a run's id, or last",
                          f"one of the newest, {newest}; kernelwright runs lists all" if newest else

@@ -452,7 +452,8 @@ def _check_paths(task: Task) -> None:
     root = task.root
     if not root.is_dir():
         raise TaskError(f"{task.path}: repo = {task.repo!r} is not a folder ({root})",
-                        "the repository's root, relative to the task file")  # fmt: skip
+                        "the repository's root, relative to the task file",
+                        'repo = "." where the task file lies in it')  # fmt: skip
     for key, paths in (("workdir", (task.workdir,)), ("siblings", task.siblings), ("hidden", task.hidden)):
         for path in paths:
             if not (root / path).exists():

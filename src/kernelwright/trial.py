@@ -100,7 +100,11 @@ def _require_sound(baseline: Baseline, run: Run, result: RunResult, first: RunRe
             'another [time] pattern, or source = "wall"',
         ) from None
     if first is not None and not checks and baseline.task.check:
-        raise TaskError(f"{where} is reached by none of the checks", "a check that reads each run's output")
+        raise TaskError(
+            f"{where} is reached by none of the checks",
+            "a check that reads each run's output",
+            "a check of kind exit_code",
+        )
 
 
 def judge_run(baseline: Baseline, run: Run, result: RunResult, base: RunResult | None) -> list[CheckResult]:

@@ -135,7 +135,11 @@ def copy_repository(task: Task, to: Path) -> Snapshot:
                 shutil.copy2(source, target)
                 target.chmod(target.stat().st_mode | stat.S_IWUSR | stat.S_IRUSR)
         except PermissionError as error:
-            raise TaskError(f"{source} cannot be read: {error.strerror}", "a readable repository") from None
+            raise TaskError(
+                f"{source} cannot be read: {error.strerror}",
+                "a readable repository",
+                "chmod +r, or hidden = [...] in the task",
+            ) from None
         except OSError as error:
             raise JobFault(
                 f"the workspace cannot be written: {error.strerror} ({target})",

@@ -15,6 +15,7 @@ from kernelwright.candidates import from_patch, from_revision, read_candidate
 from kernelwright.checks import read_time
 from kernelwright.cli import present
 from kernelwright.cli.options import (
+    Number,
     console,
     json_option,
     print_json,
@@ -94,9 +95,7 @@ def check(task: Path, seed: int, no_sandbox: bool, keep_workspace: bool, as_json
     show_default=True,
     help="prove: until the answer is certain or time is up; evaluate: eight pairs.",
 )
-@click.option(
-    "--time-limit", type=click.FloatRange(min=1), metavar="S", help="Seconds for timing (default: verify.budget_s)."
-)
+@click.option("--time-limit", type=Number(min=1), metavar="S", help="Seconds for timing (default: verify.budget_s).")
 @click.option("--seed", default=0, help="Of the order in which original and candidate run.", show_default=True)
 @sandbox_options
 @json_option
@@ -141,7 +140,11 @@ def verify(
 
 def _candidate(task: Task, file: Path | None, patch: Path | None, rev: str | None) -> Candidate:
     if sum(given is not None for given in (file, patch, rev)) != 1:
-        raise UsageError("no single candidate is named", "exactly one of CANDIDATE.json, --patch FILE, --rev REV")
+        raise UsageError(
+            "no single candidate is named",
+            "exactly one of CANDIDATE.json, --patch FILE, --rev REV",
+            "kernelwright verify --help",
+        )
     if file is not None:
         return read_candidate(task, file)
     return from_patch(task, patch) if patch is not None else from_revision(task, rev or "")

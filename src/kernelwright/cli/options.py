@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import signal
 import sys
@@ -34,6 +35,16 @@ WIDTH_ELSEWHERE = 200
 
 console = Console(highlight=False)
 stderr = Console(stderr=True, highlight=False)
+
+
+class Number(click.FloatRange):
+    """A range that holds numbers only: nan compares with nothing, and so would pass any bound."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
 
 
 def widen() -> None:

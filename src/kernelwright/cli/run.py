@@ -17,6 +17,7 @@ from kernelwright.cli import present
 from kernelwright.cli.kept import folder_of, patch_name, remove_files, worked_on
 from kernelwright.cli.options import (
     Live,
+    Number,
     console,
     json_option,
     print_json,
@@ -44,10 +45,8 @@ from kernelwright.tools import NAMES
 @click.option("--policy", type=click.Choice(["rules", "endpoint"]), help="Default: rules, or endpoint with --model.")
 @click.option("--model", metavar="NAME", help="A model's name at --base-url.")
 @click.option("--base-url", metavar="URL", help="An OpenAI-compatible server, as in http://127.0.0.1:8000/v1.")
-@click.option("--temperature", type=click.FloatRange(0, 2), help="Of the model's sampling (default: the server's).")
-@click.option(
-    "--price", nargs=2, type=click.FloatRange(min=0), metavar="IN OUT", help="USD per million tokens read and written."
-)
+@click.option("--temperature", type=Number(0, 2), help="Of the model's sampling (default: the server's).")
+@click.option("--price", nargs=2, type=Number(min=0), metavar="IN OUT", help="USD per million tokens read and written.")
 @click.option("--attempts", default=1, type=click.IntRange(1, 1000), show_default=True, help="Rollouts to make.")
 @click.option(
     "--max-calls",
@@ -56,11 +55,9 @@ from kernelwright.tools import NAMES
     show_default=True,
     help="Benchmarks that one rollout may make.",
 )
-@click.option("--time-limit", type=click.FloatRange(min=1), metavar="S", help="Seconds that one rollout may take.")
+@click.option("--time-limit", type=Number(min=1), metavar="S", help="Seconds that one rollout may take.")
 @click.option("--max-tokens", type=click.IntRange(min=1), help="Tokens that one rollout may use.")
-@click.option(
-    "--max-cost", type=click.FloatRange(min=0), metavar="USD", help="What one rollout may cost; needs --price."
-)
+@click.option("--max-cost", type=Number(min=0), metavar="USD", help="What one rollout may cost; needs --price.")
 @click.option(
     "--without", "without", multiple=True, type=click.Choice(NAMES[1:]), help="Leave a tool out; may be repeated."
 )

@@ -6,7 +6,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from kernelwright.commands import tool_path, words
 from kernelwright.errors import KernelwrightError, UsageError
 from kernelwright.execute import REPO, Workshop
 from kernelwright.init import TaskDraft, adapt, draft, render
+from kernelwright.init.building import RunDraft
 from kernelwright.init.draft import language_of
 from kernelwright.init.hot import PROFILE_FLAGS, HotFunction, functions_of, hot_functions, hot_kernels, profile
 from kernelwright.outcome import SCHEMA
@@ -50,6 +51,7 @@ class Found:
 @click.option(
     "--out", type=click.Path(path_type=Path), help=f"The task file (default: {TASK_FILE} in the build's folder)."
 )
+@click.option("--run", "command", metavar="CMD", help="The run, in place of the Makefile's: as in './main 1024 10'.")
 @click.option("--hot", is_flag=True, help="Profile the run instead, and say which functions are worth it.")
 @click.option("--no-run", is_flag=True, help="Only read: neither build nor run anything.")
 @click.option("--force", is_flag=True, help="Overwrite a task file that is there.")
@@ -60,6 +62,7 @@ def init(
     kernel: str | None,
     repo: Path | None,
     out: Path | None,
+    command: str | None,
     hot: bool,
     no_run: bool,
     force: bool,
@@ -71,10 +74,10 @@ def init(
     sandbox = None if no_run else sandbox_for(no_sandbox)
     if hot:
         if sandbox is None:
-            raise UsageError("--hot runs the program", "either --hot or --no-run")
-        _print_hot(run_async(_hot(root, relative, sandbox)), as_json)
+            raise UsageError("--hot runs the program", "either --hot or --no-run", "--hot alone")
+        _print_hot(run_async(_hot(root, relative, sandbox, command)), as_json)
         return
-    drafted = run_async(_drafted(root, relative, kernel, sandbox))
+    drafted = _with_run(run_async(_drafted(root, relative, kernel, sandbox)), command)
     target = (out or drafted.root / drafted.workdir / TASK_FILE).resolve()
     if target.exists() and not force:
         raise UsageError(f"{target} is there already", "a new file", "--force to overwrite it, or --out FILE")
@@ -103,7 +106,9 @@ def _placed(file: Path, repo: Path | None) -> tuple[Path, str]:
     """The repository's root, and the file relative to it."""
     path = (repo / file if repo is not None and not file.is_absolute() and not file.exists() else file).resolve()
     if not path.is_file():
-        raise UsageError(f"there is no file {file}", "a source file, relative to here or to --repo")
+        raise UsageError(
+            f"there is no file {file}", "a source file, relative to here or to --repo", "ls, to see its name"
+        )
     root = repo.resolve() if repo is not None else _checkout(path)
     if not path.is_relative_to(root):
         raise UsageError(f"{file} does not lie in {root}", "a file of the repository", "--repo DIR")
@@ -125,6 +130,14 @@ async def _drafted(root: Path, file: str, kernel: str | None, sandbox: Sandbox |
     return await draft(root, file, kernel, run=asked)
 
 
+def _with_run(drafted: TaskDraft, command: str | None) -> TaskDraft:
+    """The draft with one run of the user's own in place of those that the Makefile names."""
+    if command is None:
+        return drafted
+    env = drafted.building.runs[0].env if drafted.building.runs else {}
+    return replace(drafted, building=replace(drafted.building, runs=(RunDraft("first", command, env),)))
+
+
 async def _proven(drafted: TaskDraft, target: Path, sandbox: Sandbox | None, progress: Progress) -> Found:
     """Write the draft, build and run it, and write it again as the run corrects it."""
     text = render(drafted, target)
@@ -140,7 +153,7 @@ async def _proven(drafted: TaskDraft, target: Path, sandbox: Sandbox | None, pro
             result = await shop.run(built, task.shown[0])
     except KernelwrightError as trouble:
         return Found(drafted, text, trouble)
-    settled = adapt(drafted, result.job.exit_code, result.text)
+    settled = adapt(drafted, result.job.exit_code, result.text, result.job.wall_s)
     text = render(settled, target)
     _write(target, text)
     return Found(settled, text, None)
@@ -155,13 +168,17 @@ def _write(target: Path, text: str) -> None:
         ) from None
 
 
-async def _hot(root: Path, file: str, sandbox: Sandbox) -> list[HotFunction]:
+async def _hot(root: Path, file: str, sandbox: Sandbox, command: str | None) -> list[HotFunction]:
     """Where one run of the program that `file` belongs to spends its time."""
     data = (root / file).read_bytes()
     functions = find_functions(data, language_of(data, Path(file).suffix))
     if not functions:
-        raise UsageError(f"{file} defines no function", "a source file of the program")
-    drafted = await _drafted(root, file, functions[0].name, sandbox)
+        raise UsageError(
+            f"{file} defines no function",
+            "a source file of the program",
+            "the file with the hot loop, or the one with main",
+        )
+    drafted = _with_run(await _drafted(root, file, functions[0].name, sandbox), command)
     target = root / drafted.workdir / TASK_FILE
     task = _without_file(render(drafted, target), target)
     sources = {

@@ -22,6 +22,8 @@ _MOST_FILES = 120
 _MOST_BYTES = 2**20
 _LIFT = 3
 """How many folders the repository's root may move up to take in what the build names."""
+_LONG_RUN_S = 5.0
+"""A trial run beyond this gets a note: a proof makes 20 to 128 such runs."""
 
 
 @dataclass(frozen=True)
@@ -234,10 +236,12 @@ def _written(sources: Sequence[Path], root: Path) -> list[str]:
     for source in sources:
         data = source.read_bytes()
         for found in re.finditer(
-            rb'\bfopen\s*\(\s*([^,;]{1,60}),\s*"w|\bofstream\s+\w+\s*[({]\s*([^,;)}]{1,60})', data
+            rb'\bfopen\s*\(\s*([^,;]{1,60}),\s*"w|\bofstream\s+\w+\s*[({]\s*([^,;)}]{1,60})'
+            rb'|\.open\s*\(\s*("[^"]{1,60}"),[^;]{0,60}\bios(?:_base)?::(?:out|app|trunc)',
+            data,
         ):
             line = data.count(b"\n", 0, found.start()) + 1
-            name = (found[1] or found[2]).decode(errors="replace").strip()
+            name = (found[1] or found[2] or found[3]).decode(errors="replace").strip()
             notes.append(f"{source.relative_to(root).as_posix()}:{line} writes the file {name}: where it holds results, name"
                          ' it among the outputs of a run and add a check of kind "file".')  # fmt: skip
     return notes[:3]
@@ -254,11 +258,12 @@ async def settle(task: TaskDraft, try_run: TryRun) -> TaskDraft:
     return adapt(task, exit_code, output)
 
 
-def adapt(task: TaskDraft, exit_code: int | None, output: str) -> TaskDraft:
+def adapt(task: TaskDraft, exit_code: int | None, output: str, wall_s: float | None = None) -> TaskDraft:
     """The draft corrected by what the program really printed; unchanged but for a note where it did not end well."""
     said = f"exit code {exit_code}" if exit_code is not None else "a signal or its time limit"
+    took = f" after {wall_s:.3g} s" if wall_s is not None else ""
     if exit_code != 0:
-        note = f"The unmodified program ended with {said} in a trial run: choose arguments with which it ends with 0."
+        note = f"The unmodified program ended with {said}{took} in a trial run: choose arguments with which it ends with 0."
         return replace(task, notes=(note, *task.notes))
     times = [time for time in (task.time, *task.other_times) if time is not None and _numbers(time.pattern, output)]
     notes = [note for note in task.notes if "printed time" not in note]
@@ -266,10 +271,12 @@ def adapt(task: TaskDraft, exit_code: int | None, output: str) -> TaskDraft:
         notes.append("No printed time was found in a trial run: the wall time of the whole process is taken.")
     if any(check.kind == "forbid" and check.active and _is_printed(check, output) for check in task.checks):
         notes.insert(0, "The unmodified program calls its own result wrong in a trial run: choose other arguments.")
+    if wall_s is not None and wall_s > _LONG_RUN_S:
+        notes.insert(0, f"A trial run took {wall_s:.0f} s: a proof makes tens of them, so choose smaller arguments.")
     return replace(
         task, time=_counted(times[0], output) if times else None, other_times=tuple(times[1:]),
         checks=tuple(_adapted(check, output) for check in task.checks), notes=tuple(notes),
-        proven=f"{said}, {len(output.splitlines())} lines of output",
+        proven=f"{said}{took}, {len(output.splitlines())} lines of output",
     )  # fmt: skip
 
 

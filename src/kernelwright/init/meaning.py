@@ -222,7 +222,7 @@ _RESULTS = re.compile(
 
 
 def find_numbers(lines: Sequence[Line], times: Sequence[TimeDraft], only_sums: bool) -> list[CheckDraft]:
-    """Number checks from printed checksums, errors and results; with `only_sums` just what is surely a result."""
+    """Number checks from printed checksums, errors and results; with `only_sums` all but checksums are suggestions."""
     taken = {draft.pattern for draft in times}
     ranked: list[tuple[int, CheckDraft]] = []
     for line in lines:
@@ -234,8 +234,8 @@ def find_numbers(lines: Sequence[Line], times: Sequence[TimeDraft], only_sums: b
                 and line.pattern(at) not in taken
             ):
                 kind = _number(line, at, value)
-                if kind is not None and (kind[0] == 0 or not only_sums):
-                    ranked.append(kind)
+                if kind is not None and (kind[0] in (0, 2) or not only_sums):
+                    ranked.append((kind[0], replace(kind[1], active=kind[0] == 0 or not only_sums)))
     unique = {draft.pattern: (rank, draft) for rank, draft in reversed(ranked)}
     ordered = sorted(unique.values(), key=lambda one: one[0])
     least = ordered[0][0] if ordered else 0
@@ -245,6 +245,8 @@ def find_numbers(lines: Sequence[Line], times: Sequence[TimeDraft], only_sums: b
 def _number(line: Line, at: int, value: Value) -> tuple[int, CheckDraft] | None:
     before = line.before(at)
     if not re.search(r"[A-Za-z]{2}", before) or _TIME.search(before) or _RATE.match(line.after(at)):
+        return None
+    if re.search(r"performance|speed|bandwidth|throughput|flop", before, re.I):
         return None
     exact = value.kind == "integer"
     aggregate = "sum" if line.looped else None

@@ -21,7 +21,9 @@ class Scripted:
     async def next(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Message:
         n = sum(message.role == "assistant" for message in messages)
         if n >= len(self.replies):
-            raise UsageError(f"the script ended after {n} messages", "a final answer among them")
+            raise UsageError(
+                f"the script ended after {n} messages", "a final answer among them", "one more message in the script"
+            )
         reply = self.replies[n]
         if isinstance(reply, Message):
             return reply

@@ -13,5 +13,5 @@ BACKENDS: dict[str, type[BubblewrapSandbox] | type[NoSandbox]] = {"bubblewrap": 
 def open_sandbox(name: str = "bubblewrap") -> Sandbox:
     """Raises SandboxUnavailable where its program is missing; whether it works is `BubblewrapSandbox.probe`'s to say."""
     if name not in BACKENDS:
-        raise UsageError(f"there is no sandbox {name!r}", f"one of {', '.join(BACKENDS)}")
+        raise UsageError(f"there is no sandbox {name!r}", f"one of {', '.join(BACKENDS)}", "bubblewrap")
     return BACKENDS[name]()

@@ -29,7 +29,9 @@ def _literal(source: Path) -> str:
 
 
 def _never_started(said: str) -> InfrastructureError:
-    return JobFault(f"a job did not start: {said or 'no reason given'}", "the launcher to run the program")
+    return JobFault(
+        f"a job did not start: {said or 'no reason given'}", "the launcher to run the program", "kernelwright doctor"
+    )
 
 
 class NoSandbox:
