@@ -103,5 +103,5 @@ def test_a_block_for_no_region_is_the_models_mistake(text):
 
 def test_a_region_may_be_named_as_the_file_it_lies_in() -> None:
     assert named_region("src/sweep.cpp", {"sweep": "", "norm": ""}) == "sweep"
-    with pytest.raises(ModelMistake, match="no region 'grid.cpp'"):
+    with pytest.raises(ModelMistake, match=r"no region 'grid\.cpp'"):
         named_region("grid.cpp", {"sweep": ""})

@@ -13,14 +13,13 @@ import click
 import pytest
 
 from app import FASTER, FILES, SMOOTH, WRONG, make_app
-from command import PROGRAM, environment, fingerprint, kernelwright, program
-from kernelwright import runner
+from command import PROGRAM, environment, fingerprint, finished, kernelwright, program
 from kernelwright.candidates import patch_of
 from kernelwright.cli import app as commands
-from kernelwright.outcome import Comparison, Interval, Outcome, Verdict
-from kernelwright.store import Run, Store
+from kernelwright.cli.kept import patch_name
+from kernelwright.outcome import Comparison
 from kernelwright.task import load_task
-from kernelwright.trace import Candidate, Message, StopReason
+from kernelwright.trace import Candidate
 
 ROOT = Path(__file__).parent.parent
 VERDICT_KEYS = {
@@ -54,25 +53,10 @@ def written(folder: Path, code: str, flags: tuple[str, ...] = ()) -> Path:
     return path
 
 
-def finished(app: Path, answer: Candidate, comparison: Comparison = Comparison.FASTER) -> Run:
-    """A run of optimize that ended with this answer, without the hours of one."""
-    task = load_task(app)
-    options = runner.Options("rules")
-    with Store.open() as store:
-        run = store.create_run("optimize", str(task.path), runner.options_json(options), {"task": task.name})
-        store.append_message(run.id, 0, Message("user", "the task"))
-        store.finish_attempt(run.id, 0, StopReason.ANSWERED, answer)
-        verdict = Verdict(task.name, Outcome.CORRECT, "", comparison, 2.0, Interval(1.9, 2.1), 0.99)
-        result = runner.result_of(task, store, run, 0, verdict, {"code": 2.0, "flags": 1.0})
-        store.save_result(run.id, "optimize", result)
-        store.set_status(run.id, "done")
-        return run
-
-
-def test_a_better_candidate_is_zero_and_every_key_is_there(capsys: Capture, app: Path, candidate: Path) -> None:
+def test_a_right_candidate_is_zero_and_every_key_is_there(capsys: Capture, app: Path, candidate: Path) -> None:
     before = fingerprint(app)
     said = kernelwright(capsys, "verify", app, candidate, "--json", "--budget", "evaluate")
-    assert (said.code, said.data["outcome"], said.data["comparison"]) == (0, "correct", "faster")
+    assert (said.code, said.data["outcome"]) == (0, "correct")
     assert set(said.data) == VERDICT_KEYS
     assert said.data["provenance"]["sandbox"] == "bubblewrap"
     assert fingerprint(app) == before
@@ -94,7 +78,7 @@ def test_without_a_sandbox_only_when_asked_and_then_on_record(
     assert "apt-get install bubblewrap" in refused.error["try"]
     monkeypatch.undo()
     said = kernelwright(capsys, "verify", app, candidate, "--json", "--no-sandbox", "--budget", "evaluate")
-    assert (said.code, said.data["comparison"]) == (0, "faster")
+    assert (said.code, said.data["outcome"]) == (0, "correct")
     assert said.data["provenance"]["sandbox"] == "none"
     assert "run without a sandbox" in said.data["notes"]
 
@@ -186,6 +170,29 @@ def test_out_of_a_file_is_refused_before_anything_runs(capsys: Capture, home: Pa
     said = kernelwright(capsys, "optimize", app, "--out", tmp_path / "taken", "--json")
     assert (said.code, "taken" in said.error["what"]) == (2, True)
     assert kernelwright(capsys, "runs", "--json").data["runs"] == []
+
+
+def test_copies_of_a_run_have_names_that_a_disk_takes_and_the_user_s_checkout_stays_as_it_is(
+    capsys: Capture, home: Path, tmp_path: Path
+) -> None:
+    name = "火 " * 50
+    app = make_app(tmp_path / "repo", kernelwright_toml=FILES["kernelwright.toml"].replace('"smooth"', f'"{name}"', 1))
+    subprocess.run(["git", "init", "-q", str(app)], check=True)
+    subprocess.run(["git", "-C", str(app), "add", "-A"], check=True)
+    (app / "Makefile").touch()
+    before = fingerprint(app)
+    out = tmp_path / "mein Platz/für alles"
+    said = kernelwright(capsys, "optimize", app, "--max-calls", 1, "--out", out, "--json")
+    assert (said.code, said.data["task"], said.data["files"]) == (0, name, str(out))
+    assert json.loads((out / "result.json").read_text())["run"] == said.data["run"]
+    (tmp_path / patch_name(load_task(app))).touch()
+    assert fingerprint(app) == before
+
+
+def test_a_store_that_is_none_is_named(capsys: Capture, home: Path) -> None:
+    (home / "runs.sqlite3").write_bytes(b"no database" * 1000)
+    said = kernelwright(capsys, "runs", "--json")
+    assert (said.code, "runs.sqlite3 failed" in said.error["what"]) == (3, True)
 
 
 def lines_until(process: subprocess.Popen[str], word: str) -> None:

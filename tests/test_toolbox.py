@@ -63,8 +63,18 @@ def test_what_models_send_is_understood(sent, understood):
 def test_an_unknown_argument_is_named_and_the_call_still_runs():
     result = call("benchmark_code", {"lines": 2, "speed": "max"})
     assert result.ok
-    assert result.content == "done\n(ignored: benchmark_code takes no 'speed')"
-    assert result.data == {"lines": 2, "ignored": ["speed"]}
+    assert result.content == "done\n(ignored: 'speed', which benchmark_code does not take)"
+    assert result.data == {"lines": 2, "ignored": ["'speed', which benchmark_code does not take"]}
+
+
+def test_a_block_counts_where_the_json_beside_it_is_garbled():
+    """As small models write it: the whole code in a block, and then again, broken, inside the call."""
+    garbled = {"arguments": '{"code": {"f": {"lines": 4, 15, "new'}
+    result = call("benchmark_code", garbled, "```cpp\nvoid g() { ; }\n```\n")
+    assert result.ok
+    assert result.data["code"] == {"f": "void f() {}\nvoid g() { ; }\n"}
+    assert "the fenced block was taken" in result.content
+    assert not call("benchmark_code", garbled, "no block").ok
 
 
 @pytest.mark.parametrize(("name", "sent", "told"), [

@@ -41,7 +41,7 @@ def read_candidate(task: Task, path: Path) -> Candidate:
     try:
         data = _File.model_validate(json.loads(text))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        first = max(error.errors(include_url=False), key=lambda mistake: len(mistake["loc"]))
         where = ".".join(str(part) for part in first["loc"] if part not in ("str", "dict[str,str]")) or "the file"
         raise CandidateError(f"{path}: {where}: {first['msg']}", SHAPE, "kernelwright verify --help") from None
     except (ValueError, RecursionError) as error:

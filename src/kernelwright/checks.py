@@ -319,7 +319,7 @@ def compare_numbers(values: Sequence[float], wanted: Sequence[float], rel: float
         if value == goal or (math.isnan(value) and math.isnan(goal)):
             continue
         error = abs(value - goal)
-        if not error <= absolute + rel * abs(goal):
+        if not (math.isfinite(error) and error <= absolute + rel * abs(goal)):
             failed += 1
         size = error / abs(goal) if goal and math.isfinite(error) else math.inf
         if not size <= worst:

@@ -31,7 +31,7 @@ from kernelwright.sandbox.outputs import drop_output, read_output
 from kernelwright.source import Span, region_spans, splice
 from kernelwright.task import Run, Task
 from kernelwright.toolchain import kernel_time
-from kernelwright.toolchain.devices import default_arch
+from kernelwright.toolchain.devices import default_arch, visible_gpus
 from kernelwright.trace import Candidate
 from kernelwright.workspace import Snapshot, WorkFolder, copy_repository, populate, restore, snapshot, to_its_end
 
@@ -363,6 +363,13 @@ class Workshop:
         built.snapshot = await to_its_end(restore, folder, built.snapshot, self.sandbox.own)
         return RunResult(run.name, result, files, timing.read())
 
+    @cached_property
+    def device(self) -> int | None:
+        """The index of the accelerator that runs use, the first visible one; None for a CPU task."""
+        if self.task.language == "cpp":
+            return None
+        return next((gpu.index for gpu in visible_gpus("amd" if self.task.language == "hip" else "nvidia")), 0)
+
     def _kernel_timing(self, slot: Slot) -> KernelTiming:
         """What a run needs so that its kernels are timed; nothing where that cannot be."""
         recorder = self._recorder
@@ -415,5 +422,5 @@ def _baseline_broken(task: Task, stage: str, command: str, result: JobResult) ->
 def _tail(log: str, limit: int = 1200) -> str:
     """The part of a log that says why: from its first error on, else its end."""
     text = log.strip()
-    first = re.search(r"^.*\b(?:error|Error|fatal)\b", text, re.MULTILINE)
+    first = re.search(r"^.*(?:\b(?:error|Error|fatal)\b|/ld(?:\.\w+)?: )", text, re.MULTILINE)
     return text[first.start() :][:limit] if first else text[-limit:]

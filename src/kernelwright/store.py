@@ -132,6 +132,10 @@ class Store:
                 raise
             self._db.execute("COMMIT")
 
+    def _rows(self, question: str, *parameters: object) -> list[Any]:
+        with _faults(self.path):
+            return self._db.execute(question, parameters).fetchall()
+
     def create_run(
         self, kind: str, task: str, options: dict[str, Any], provenance: dict[str, Any] | None = None
     ) -> Run:
@@ -165,14 +169,12 @@ class Store:
 
     def messages(self, run: str, attempt: int) -> list[Message]:
         """The messages of an attempt so far, in order: enough to go on from."""
-        rows = self._db.execute(
-            "SELECT message FROM messages WHERE run = ? AND attempt = ? ORDER BY position", (run, attempt)
-        )
+        rows = self._rows("SELECT message FROM messages WHERE run = ? AND attempt = ? ORDER BY position", run, attempt)
         return [Message.from_json(json.loads(text)) for (text,) in rows]
 
     def attempts_begun(self, run: str) -> list[int]:
         """The numbers of the attempts that have at least one message."""
-        rows = self._db.execute("SELECT DISTINCT attempt FROM messages WHERE run = ? ORDER BY attempt", (run,))
+        rows = self._rows("SELECT DISTINCT attempt FROM messages WHERE run = ? ORDER BY attempt", run)
         return [attempt for (attempt,) in rows]
 
     def finish_attempt(self, run: str, attempt: int, stop: StopReason, answer: Candidate | None) -> None:
@@ -183,7 +185,7 @@ class Store:
 
     def attempts(self, run: str) -> list[Attempt]:
         """The attempts that have ended."""
-        rows = self._db.execute("SELECT attempt, stop, answer FROM attempts WHERE run = ? ORDER BY attempt", (run,))
+        rows = self._rows("SELECT attempt, stop, answer FROM attempts WHERE run = ? ORDER BY attempt", run)
         return [Attempt(attempt, StopReason(stop), _candidate(answer)) for attempt, stop, answer in rows]
 
     def save_verdict(self, run: str, attempt: int, verdict: Verdict) -> None:
@@ -195,7 +197,7 @@ class Store:
 
     def verdicts(self, run: str) -> dict[int, dict[str, Any]]:
         """Attempt → its verdict in JSON form."""
-        rows = self._db.execute("SELECT attempt, verdict FROM verdicts WHERE run = ? ORDER BY attempt", (run,))
+        rows = self._rows("SELECT attempt, verdict FROM verdicts WHERE run = ? ORDER BY attempt", run)
         return {attempt: json.loads(text) for attempt, text in rows}
 
     def save_result(self, run: str, name: str, result: dict[str, Any]) -> None:
@@ -204,13 +206,13 @@ class Store:
             self._db.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", (run, name, _dump(result)))
 
     def result(self, run: str, name: str) -> dict[str, Any] | None:
-        row = self._db.execute("SELECT result FROM results WHERE run = ? AND name = ?", (run, name)).fetchone()
-        found: dict[str, Any] | None = json.loads(row[0]) if row else None
+        rows = self._rows("SELECT result FROM results WHERE run = ? AND name = ?", run, name)
+        found: dict[str, Any] | None = json.loads(rows[0][0]) if rows else None
         return found
 
     def runs(self) -> list[Run]:
         """All runs, the oldest first."""
-        return [_run(row) for row in self._db.execute("SELECT * FROM runs ORDER BY created, rowid")]
+        return [_run(row) for row in self._rows("SELECT * FROM runs ORDER BY created, rowid")]
 
     def find(self, prefix: str) -> Run:
         """The run whose id starts with `prefix`, or the newest for `last`. Raises UsageError for none and for several."""

@@ -90,14 +90,24 @@ class Toolbox:
         tool = next((tool for tool in self.tools if tool.name == call.name), None)
         if tool is None:
             raise self._unknown(call)
-        given, ignored = _known_arguments(tool, call.arguments)
+        given, ignored = self._arguments(tool, call.arguments, content)
         if "code" in tool.arguments.model_fields:
             given = self._with_code(tool, given, content)
         result = await tool.run(validated(tool, given))
         if not ignored:
             return result
-        note = f"(ignored: {tool.name} takes no {', '.join(map(repr, ignored))})"
+        note = f"(ignored: {', '.join(ignored)})"
         return ToolResult(f"{result.text}\n{note}", {**result.data, "ignored": ignored}, result.ok)
+
+    def _arguments(self, tool: Tool[Any], sent: Mapping[str, Any], content: str) -> tuple[dict[str, Any], list[str]]:
+        """Arguments, and what of the call is ignored. A model that garbles code in JSON has mostly written it whole in a
+        block before the call: then the block counts and the JSON does not."""
+        try:
+            return _known_arguments(tool, sent)
+        except ModelMistake:
+            if "code" not in tool.arguments.model_fields or not _last_block(content):
+                raise
+            return {}, ["the arguments, which are no JSON; the fenced block was taken"]
 
     def _unknown(self, call: ToolCall) -> ModelMistake:
         if not call.name:
@@ -159,7 +169,7 @@ def _known_arguments(tool: Tool[Any], sent: Mapping[str, Any]) -> tuple[dict[str
             )
         sent = wrapped
     given = {key: value for key, value in sent.items() if key in known and value is not None}
-    return given, [key for key in sent if key not in known]
+    return given, [f"{key!r}, which {tool.name} does not take" for key in sent if key not in known]
 
 
 def validated(tool: Tool[Arguments], given: Mapping[str, Any]) -> Arguments:

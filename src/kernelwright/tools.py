@@ -51,7 +51,7 @@ class _Arguments(BaseModel):
 
 class BenchmarkArguments(_Arguments):
     code: dict[str, str] = Field(
-        {}, description="new text of regions, by region name; or a fenced block before the call"
+        {}, description="leave it out and put the code into a fenced block before the call; else {region: text}"
     )
     candidate: str | None = Field(
         None, description="id of a candidate whose code to take, as in c1, to try other arguments"
@@ -68,7 +68,7 @@ class AnalysisArguments(_Arguments):
 
 class MicrobenchArguments(_Arguments):
     code: str = Field(
-        description="one whole source file, with several variants in it; or a fenced block before the call"
+        description="one whole source file, with several variants in it; best as a fenced block before the call"
     )
     compile_args: list[str] = Field([], description="arguments for the compiler")
 
@@ -201,7 +201,7 @@ class Bench:
         made = await compile_file(self.baseline.shop, arguments.code, arguments.compile_args)
         if made.exit_code != 0:
             return ToolResult(f"build_failed\n{_log(made)}", {"outcome": "build_failed"}, ok=False)
-        async with exclusive(self.baseline.task, self.progress):
+        async with exclusive(self.baseline.shop, self.progress):
             ran = await run_file(self.baseline.shop)
         out = ran.stdout.decode(errors="replace")
         times, failed = microbench.parse(out), microbench.failures(out)

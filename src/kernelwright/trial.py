@@ -26,7 +26,6 @@ from kernelwright.slots import available_cores, slot
 from kernelwright.source import find_functions
 from kernelwright.task import Run, Task
 from kernelwright.toolchain.arguments import check_arguments
-from kernelwright.toolchain.devices import visible_gpus
 from kernelwright.toolchain.kernel_time import KernelTime
 from kernelwright.trace import Candidate
 
@@ -145,8 +144,11 @@ def refuse(shop: Workshop, candidate: Candidate) -> Refused | None:
             for name, span in shop.spans.items()
             if span.file == file and name in candidate.code
         ]
+        elsewhere = [
+            candidate.code[name] for name, span in shop.spans.items() if span.file != file and name in candidate.code
+        ]
         original = (shop.pristine / file).read_bytes()
-        if regions and (refusal := screen(task.language, original, whole, regions, shop.read_beside(file))):
+        if regions and (refusal := screen(task.language, original, whole, regions, shop.read_beside(file), elsewhere)):
             return Refused(str(refusal), refusal.unreadable)
     return None
 
@@ -223,19 +225,11 @@ def bare_name(demangled: str) -> str:
     return head.split()[-1].split("::")[-1] if head else demangled
 
 
-def device_of(task: Task) -> int | None:
-    """The index of the accelerator that runs of a task use: the first visible one. None for a CPU task."""
-    if task.language == "cpp":
-        return None
-    return next((gpu.index for gpu in visible_gpus("amd" if task.language == "hip" else "nvidia")), 0)
-
-
-def exclusive(task: Task, progress: Progress) -> AbstractAsyncContextManager[None]:
+def exclusive(shop: Workshop, progress: Progress) -> AbstractAsyncContextManager[None]:
     """The device, or all cores of this machine, alone for timed runs."""
-    device = device_of(task)
-    if device is None:
+    if shop.device is None:
         return slot("cpu", available_cores(), on_wait=progress)
-    return slot("gpu", (device,), on_wait=progress)
+    return slot("gpu", (shop.device,), on_wait=progress)
 
 
 async def compare(
@@ -270,7 +264,9 @@ async def compare(
             on_pair(pair, count)
 
     progress(f"timing {run.name}: warm-up")
-    async with exclusive(baseline.task, progress):
+    # Asking the driver for the device's state takes as long as a run; advice, which proves nothing, does without.
+    device = baseline.shop.device if budget.schedule.alpha is not None else None
+    async with exclusive(baseline.shop, progress):
         return await measure.compare(
             base,
             candidate,
@@ -280,5 +276,5 @@ async def compare(
             warm_up=(partial(base, recorded=True), partial(candidate, recorded=True)),
             time_budget_s=time_budget_s,
             on_pair=told,
-            gpu=device_of(baseline.task),
+            gpu=device,
         )

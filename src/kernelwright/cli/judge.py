@@ -194,7 +194,7 @@ async def _bench(task: Task, sandbox: Sandbox, count: int, keep: bool, progress:
         baseline = await open_baseline(shop, task.shown, progress)
         times: dict[str, dict[str, Any]] = {}
         for run in task.shown:
-            async with exclusive(task, progress):
+            async with exclusive(shop, progress):
                 results = []
                 for number in range(count):
                     progress(f"timing {run.name}: run {number + 1} of {count}")

@@ -182,4 +182,5 @@ class Live:
 def print_json(data: dict[str, Any]) -> None:
     """One object, on one line. Names that are not UTF-8 are printed with the escapes that JSON has for them."""
     plain = sys.stdout is not None and (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    click.echo(json.dumps(data, ensure_ascii=plain, allow_nan=False))
+    text = json.dumps(data, ensure_ascii=plain, allow_nan=False)
+    click.echo(text.encode("utf-8", errors="backslashreplace").decode("utf-8"))

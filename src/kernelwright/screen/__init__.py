@@ -16,12 +16,13 @@ from kernelwright.screen.context import Change, Finding, change
 from kernelwright.screen.text import Code
 from kernelwright.source import Span, splice, to_lf
 
-MAX_TEXT = 200_000
-"""Characters of a region's new text; a longer one is refused unread."""
+MAX_TEXT = 60_000
+"""Characters of a region's new text, where the original has not half as many; a longer one is refused unread."""
 
 _RULES: tuple[Callable[[Change], Iterator[Finding]], ...] = (
     shape.spelled_plainly,
     shape.balanced,
+    shape.nests_moderately,
     shape.directives_from_the_lists,
     shape.conditions_whole,
     calls.refused_names,
@@ -45,8 +46,7 @@ _RULES: tuple[Callable[[Change], Iterator[Finding]], ...] = (
     calls.calls_helpers_only,
     calls.addresses_are_not_written_as_numbers,
     shape.jumps_stay_inside,
-    buffers.reads_no_write_only_buffer,
-    buffers.writes_no_read_only_buffer,
+    buffers.reads_and_writes_as_the_original_does,
 )
 
 
@@ -72,26 +72,31 @@ def screen(
     candidate_file: bytes,
     regions: Sequence[tuple[Span, str]],
     others: Iterable[bytes] = (),
+    elsewhere: Iterable[str] = (),
 ) -> Refusal | None:
     """The first reason to refuse a candidate's texts for regions of one file, or None.
 
     The files are whole and as they lie on disk, before and after; `regions` gives the new text of each region in them.
     `others` are further files of the repository that the region's translation units read (headers, mostly): what is
-    declared there belongs to the harness as much as what stands in the file itself.
+    declared there belongs to the harness as much as what stands in the file itself. `elsewhere` are the candidate's texts
+    for regions of other files.
     """
     ordered = sorted(regions, key=lambda pair: pair[0].start)
     if splice(original_file, dict(ordered)) != candidate_file:
         return Refusal(ordered[0][0].region if ordered else "", 1, "the file differs outside its regions",
                        "change the regions' text only")  # fmt: skip
     around = [Code(to_lf(data), language) for data in others]
+    texts = {span.region: Code(text.replace("\r\n", "\n"), language) for span, text in ordered}
+    far = [Code(text.replace("\r\n", "\n"), language) for text in elsewhere]
     for span, text in ordered:
         new = text.replace("\r\n", "\n")
         if new == span.text:
             continue
-        if len(new) > MAX_TEXT:
-            return Refusal(span.region, 1, f"its text has {len(new)} characters", f"stay below {MAX_TEXT}")
+        if len(new) > (most := max(MAX_TEXT, 2 * len(span.text))):
+            return Refusal(span.region, 1, f"its text has {len(new)} characters", f"stay below {most}")
         before, after = to_lf(original_file[: span.start]), to_lf(original_file[span.end :])
-        subject = change(language, span.region, before, span.text, after, new, around)
+        beside = [*(code for name, code in texts.items() if name != span.region), *far]
+        subject = change(language, span.region, before, span.text, after, new, around, beside)
         found = next(((rule, finding) for rule in _RULES for finding in rule(subject)), None)
         if found is not None:
             rule, finding = found

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import tree_sitter
@@ -45,6 +45,10 @@ _CONDITIONS = {
     "if_statement", "switch_statement", "conditional_expression", "while_statement", "lambda_expression",
     "function_definition",
 }  # fmt: skip
+_ANY = "*"
+"""The index of an update, which any store before it covers; no index is written so."""
+MAX_LOOKS = 20
+"""How often the aliases of a text are followed; code that people write is settled by the third look."""
 Key = tuple[str, str | int]
 """A buffer: a function's name and the parameter's position, or an empty name and a variable of the surroundings."""
 
@@ -68,57 +72,65 @@ class Access:
         return bool(self.stores) and not (self.reads or self.updates or self.unclear)
 
     def uncovered(self) -> Iterator[tree_sitter.Node]:
-        """Reads that could see what the buffer held before this call."""
-        stores = [(node, "") for node in self.fills] + self.stores
-        for node, index in self.reads:
-            if not any(_covers(store, node) and (stored == index or store in self.fills) for store, stored in stores):
+        """Reads that could see what the buffer held before this call. `first` is where the first store stands, by its index
+        (None: a fill, which covers every index) and the innermost condition around it."""
+        first: dict[tuple[str | None, int], int] = {}
+        for store, index in [*((fill, None) for fill in self.fills), *self.stores]:
+            within = _conditions(store)[0]
+            for key in (index, within), (_ANY, within):
+                first[key] = min(first.get(key, store.start_byte), store.start_byte)
+        for node, index in [*self.reads, *((update, _ANY) for update in self.updates)]:
+            behind = (first.get((stored, within)) for within in _conditions(node) for stored in {index, None})
+            if not any(at is not None and at < node.start_byte for at in behind):
                 yield node
-        for node in self.updates:
-            if not any(_covers(store, node) for store, _ in stores):
-                yield node
 
 
-def reads_no_write_only_buffer(change: Change) -> Iterator[Finding]:
-    """Buffers that the original only stores to are only stored to, or read back behind a store of the same call."""
-    old, new = _accesses(change)
-    for key, access in old.items():
-        if access.only_written and key in new:
-            for node in new[key].uncovered():
-                yield Finding(change.new.offset(node), f"it reads {_name(node)!r}, which the original region only writes",
-                              "keep sums in local variables and store them at the end")  # fmt: skip
-
-
-def writes_no_read_only_buffer(change: Change) -> Iterator[Finding]:
-    """Buffers and variables of the surroundings that the original only reads are not written."""
-    old, new = _accesses(change)
-    for key, access in old.items():
-        if access.only_read and key in new:
-            for node in [node for node, _ in new[key].stores] + new[key].updates:
-                yield Finding(change.new.offset(node), f"it writes {_name(node)!r}, which the original region only reads",
-                              "write to local variables and to the original's outputs")  # fmt: skip
-
-
-def _accesses(change: Change) -> tuple[Mapping[Key, Access], Mapping[Key, Access]]:
+def reads_and_writes_as_the_original_does(change: Change) -> Iterator[Finding]:
+    """Buffers that the original only stores to are only stored to, or read back behind a store of the same call; buffers
+    and variables of the surroundings that it only reads are not written."""
     helpers = change.outside.helpers
-    return (_Accesses(change.old.root, change.old_names, helpers).found,
-            _Accesses(change.new.root, change.new_names, helpers).found)  # fmt: skip
+    old = _Accesses(change.old.root, change.old_names, helpers)
+    new = _Accesses(change.new.root, change.new_names, helpers, change.outside.helpers_beside)
+    if not new.settled:
+        yield Finding(0, "it hands pointers on from one to the next too often", "use the buffers under their own names")
+    for key, access in old.found.items():
+        there = new.found.get(key, Access())
+        for node in there.uncovered() if access.only_written else ():
+            yield Finding(change.new.offset(node), f"it reads {_name(node)!r}, which the original region only writes",
+                          "keep sums in local variables and store them at the end")  # fmt: skip
+        for node in [*(node for node, _ in there.stores), *there.updates] if access.only_read else ():
+            yield Finding(change.new.offset(node), f"it writes {_name(node)!r}, which the original region only reads",
+                          "write to local variables and to the original's outputs")  # fmt: skip
 
 
 def _name(node: tree_sitter.Node) -> str:
     return next(text(inner) for inner in walk(node) if inner.type == "identifier")
 
 
-def _covers(store: tree_sitter.Node, read: tree_sitter.Node) -> bool:
-    around = {node.id for node in ancestors(read) if node.type in _CONDITIONS}
-    return store.start_byte < read.start_byte and all(
-        node.id in around for node in ancestors(store) if node.type in _CONDITIONS
-    )
+def _conditions(node: tree_sitter.Node) -> list[int]:
+    """The ids of the conditions that a node stands under, innermost first, 0 last: none.
+
+    A store holds wherever a read is when the innermost condition around the store is around the read too.
+    """
+    return [*(around.id for around in ancestors(node) if around.type in _CONDITIONS), 0]
+
+
+def _points_to_const(helper: tree_sitter.Node, position: int) -> bool:
+    """Whether a function of the surroundings takes this argument as `const T*`: it can only read what is there."""
+    taken = parameters(helper)[position : position + 1]
+    return any(pointer_names(one) and any(text(child) == "const" for child in one.children) for one in taken)
 
 
 class _Accesses:
     """Follows every pointer that enters a text, by parameter or by free name, through aliases and helpers of the text."""
 
-    def __init__(self, root: tree_sitter.Node, names: Names, helpers: Mapping[str, Sequence[tree_sitter.Node]]) -> None:
+    def __init__(
+        self,
+        root: tree_sitter.Node,
+        names: Names,
+        helpers: Mapping[str, Sequence[tree_sitter.Node]],
+        beside: Collection[str] = (),
+    ) -> None:
         self.names = names
         self.free = {node.id for node in names.free}
         self.functions: dict[str, list[tree_sitter.Node]] = defaultdict(list)
@@ -128,11 +140,15 @@ class _Accesses:
             elif node.type == "lambda_expression" and node.parent is not None and node.parent.type == "init_declarator":
                 self.functions[text(node.parent.child_by_field_name("declarator"))].append(node)
         self.outside = helpers
+        self.beside = beside
+        """Functions of the candidate's other regions: they may do anything with what they are handed."""
         self.pointers: dict[tuple[int, str], set[Key]] = defaultdict(set)
         """Local pointers by declaration and name: the buffers that each may point into."""
         self.references: dict[tuple[int, str], set[Key]] = defaultdict(set)
         """Local references to elements, likewise."""
         self.found: dict[Key, Access] = defaultdict(Access)
+        self.settled = True
+        """Whether every alias was followed to its end."""
         self._enter_functions()
         self._follow_all(root)
         for node in walk(root):
@@ -147,14 +163,16 @@ class _Accesses:
                         self.pointers[parameter.id, declared].add((name, index))
 
     def _follow_all(self, root: tree_sitter.Node) -> None:
-        """Until nothing new is found: an alias of an alias needs a second look."""
-        known = -1
-        while known < (known := sum(map(len, [*self.pointers.values(), *self.references.values()]))):
-            for node in walk(root):
-                if node.type in ("init_declarator", "assignment_expression"):
-                    self._follow_alias(node)
-                elif node.type == "call_expression":
-                    self._follow_call(node)
+        """Until nothing new is found: an alias of an alias needs a second look, in either order."""
+        kinds = ("init_declarator", "assignment_expression", "call_expression")
+        nodes, known = [node for node in walk(root) if node.type in kinds], -1
+        for _ in range(MAX_LOOKS):
+            if known == (known := sum(map(len, [*self.pointers.values(), *self.references.values()]))):
+                return
+            for node in nodes:
+                self._follow_call(node) if node.type == "call_expression" else self._follow_alias(node)
+            nodes.reverse()
+        self.settled = False
 
     def _follow_alias(self, node: tree_sitter.Node) -> None:
         left = node.child_by_field_name("declarator") or node.child_by_field_name("left")
@@ -214,8 +232,9 @@ class _Accesses:
         for key in through:
             if node.parent is not None and node.parent.type != "reference_declarator":
                 self._classify_element(node, node, "&", self.found[key])
-        for key in self.buffers(node) if not through else ():
-            place, index = element(node)
+        keys = self.buffers(node) if not through else set()
+        place, index = element(node) if keys else (None, "")
+        for key in keys:
             if place is not None:
                 self._classify_element(node, place, index, self.found[key])
             else:
@@ -272,6 +291,11 @@ class _Accesses:
         if name in self.functions:
             return
         if name == "asm" and _LOADS.search(text(call)):
+            access.reads.append((node, ""))
+        elif name in self.beside:
+            access.reads.append((node, ""))
+            access.stores.append((node, ""))
+        elif any(_points_to_const(helper, position) for helper in self.outside.get(name, ())):
             access.reads.append((node, ""))
         elif name == "asm" or name in self.outside:
             access.unclear.append(node)

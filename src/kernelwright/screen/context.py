@@ -17,11 +17,12 @@ import tree_sitter
 from kernelwright.screen.names import refused_reason
 from kernelwright.screen.scope import HOLE, Declared, Names, declarator_names, read_names, text
 from kernelwright.screen.text import Code
-from kernelwright.source import walk
+from kernelwright.source import function_name, walk
 
 Level = Literal["file", "class", "block"]
 _OPENING = {")": "(", "]": "[", "}": "{"}
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
+_NAMES = ("identifier", "field_identifier", "type_identifier", "namespace_identifier")
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,11 @@ class Outside:
     others: tuple[Code, ...] = ()
     after: str = ""
     """The text behind the region."""
+    beside: tuple[Code, ...] = ()
+    """The new texts of the candidate's other regions."""
     _opened: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _troubles: dict[str, str | None] = field(default_factory=dict)
+    _mentions: dict[str, set[str]] = field(default_factory=dict)
 
     @cached_property
     def names(self) -> Names:
@@ -137,30 +141,37 @@ class Outside:
 
     def trouble(self, name: str) -> str | None:
         """Why a function or class of the surroundings is no mere helper, or None where it is one, or unknown."""
-        if name not in self._troubles:
-            self._troubles[name] = None
-            self._troubles[name] = self._find_trouble(name)
-        return self._troubles[name]
+        reached, seen = [name], {name}
+        for helper in reached:
+            if helper not in self._troubles:
+                words = {
+                    text(node) for body in self.helpers.get(helper, ()) for node in walk(body) if node.type in _NAMES
+                }
+                self._mentions[helper] = words & self.helpers.keys()
+                self._troubles[helper] = self._find_trouble(helper)
+            if (why := self._troubles[helper]) is not None:
+                return why
+            reached += sorted(self._mentions[helper] - seen)
+            seen |= self._mentions[helper]
+        return None
 
     def _find_trouble(self, name: str) -> str | None:
         bodies = self.helpers.get(name, [])
         if not bodies and name in self.prototypes:
             return "is defined elsewhere, out of sight"
-        return next(
-            (why for body in bodies for node in walk(body) if (why := self._trouble_at(node, body, name))), None
-        )
+        return next((why for body in bodies for node in walk(body) if (why := self._trouble_at(node, body))), None)
 
-    def _trouble_at(self, node: tree_sitter.Node, body: tree_sitter.Node, name: str) -> str | None:
+    def _trouble_at(self, node: tree_sitter.Node, body: tree_sitter.Node) -> str | None:
         word, holder = text(node), node.parent.parent if node.parent is not None else None
         if node.type == "static" and not node.is_named and holder is not None and holder.type == "declaration":
             return "keeps static storage"
-        if node.type not in ("identifier", "field_identifier", "type_identifier", "namespace_identifier"):
+        if node.type not in _NAMES:
             return None
         if (reason := refused_reason(word)) is not None:
             return f"{reason} ({word!r})"
         if node.type == "identifier" and word in self.mutable_globals and word not in _bound_in(body):
             return f"uses the variable {word!r}"
-        return self.trouble(word) if word != name and word in self.helpers else None
+        return None
 
     @cached_property
     def helpers(self) -> dict[str, list[tree_sitter.Node]]:
@@ -169,6 +180,18 @@ class Outside:
             for one in declared:
                 if one.node.child_by_field_name("body") is not None:
                     found.setdefault(name, []).append(one.node)
+        for name, bodies in self.helpers_beside.items():
+            found.setdefault(name, []).extend(bodies)
+        return found
+
+    @cached_property
+    def helpers_beside(self) -> dict[str, list[tree_sitter.Node]]:
+        """Functions that the candidate defines in its other regions, at any depth."""
+        found: dict[str, list[tree_sitter.Node]] = {}
+        for code in self.beside:
+            for node in walk(code.tree.root_node):
+                if node.type == "function_definition" and (name := function_name(node)) is not None:
+                    found.setdefault(name, []).append(node)
         return found
 
     @cached_property
@@ -246,15 +269,23 @@ class Change:
 
 
 def change(
-    language: str, region: str, before: str, old: str, after: str, new: str, others: Iterable[Code] = ()
+    language: str,
+    region: str,
+    before: str,
+    old: str,
+    after: str,
+    new: str,
+    others: Iterable[Code] = (),
+    beside: Iterable[Code] = (),
 ) -> Change:
-    """Read a region and its surroundings; `before` and `after` are the file's text on both sides of it."""
+    """Read a region and its surroundings; `before` and `after` are the file's text on both sides of it, `beside` the new
+    texts of other regions, which lie in both as the original has them."""
     plain = Code(old, language)
     hole = HOLE + ";" + "".join(token.text for token in plain.unmatched)
     body = bool(plain.tokens) and plain.tokens[0].text == "{" and plain.group(0) == len(plain.tokens) - 1
     if body:
         hole = "{" + hole + "}"
-    outside = Outside(Code(before + hole + after, language), tuple(others), after)
+    outside = Outside(Code(before + hole + after, language), tuple(others), after, tuple(beside))
     level = _level(outside.names.around)
     wrap = _wrap(plain, level)
     empty = outside.empty_macros

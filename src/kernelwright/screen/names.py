@@ -55,7 +55,7 @@ _REFUSED = {
         r"|setstate|errno|__errno_location|strtok\w*|setlocale|newlocale|uselocale|localeconv|signgam|tzname|tzset|optarg|optind"
         r"|opterr|s?brk|get_temporary_buffer|[gs]et_default_resource|new_delete_resource|program_invocation\w*|__progname\w*"
         r"|__libc_\w+|_dl_\w+|_rtld\w*|_IO_\w+|_mm_[gs]etcsr|_MM_SET_\w+|fese\w+|fe(?:en|dis)ableexcept|feraiseexcept"
-        r"|fe(?:hold|clear)except|feupdateenv|_controlfp\w*|_write[fg]sbase\w*|omp_set_\w+|kmp_set_\w+|omp_pause_\w+"
+        r"|fe(?:hold|clear)except|feupdateenv|_controlfp\w*|_(?:read|write)[fg]sbase\w*|_f?x(?:save|rstor)\w*|omp_set_\w+|kmp_set_\w+|omp_pause_\w+"
     ),
     _STACK: re.compile(
         r"__builtin_(?:return_address|frame_address|dwarf_\w+|apply\w*|va_\w+|extract_return_addr|unwind_\w+|eh_\w+|stack_\w+)"

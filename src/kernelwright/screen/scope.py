@@ -126,6 +126,8 @@ class _Reader:
         self.known = known
         self.scopes: list[tuple[str, dict[str, tuple[str, tree_sitter.Node]]]] = [("file", {})]
         self.binders: set[int] = set()
+        self._declarators_of: tuple[int, frozenset[int]] = (-1, frozenset())
+        """The last declaration asked for and the ids of its declarators; `int a, b, …` is asked once for each name."""
 
     def read(self, root: tree_sitter.Node) -> Names:
         stack = [(root, True)]
@@ -168,10 +170,14 @@ class _Reader:
                 self._declare(child, "type", node)
         elif node.type == "lambda_capture_initializer":
             self._declare(node.children[0], "variable", node)
-        elif (
-            parent is not None and parent.type in _DECLARATIONS and node in parent.children_by_field_name("declarator")
-        ):
+        elif parent is not None and parent.type in _DECLARATIONS and node.id in self._declarators(parent):
             self._bind_declarator(node, parent)
+
+    def _declarators(self, declaration: tree_sitter.Node) -> frozenset[int]:
+        if self._declarators_of[0] != declaration.id:
+            found = frozenset(child.id for child in declaration.children_by_field_name("declarator"))
+            self._declarators_of = (declaration.id, found)
+        return self._declarators_of[1]
 
     def _bind_headed(self, node: tree_sitter.Node) -> None:
         """A function's or a template's own name belongs to the scope around its parameters."""

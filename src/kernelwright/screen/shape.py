@@ -12,6 +12,8 @@ from kernelwright.screen.scope import text
 from kernelwright.screen.text import Code, Directive, odd_spellings
 from kernelwright.source import walk
 
+MAX_DEPTH = 200
+"""Levels of the syntax tree; a sum of n terms has n."""
 _CONDITIONS = {"if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "else", "endif"}
 
 
@@ -38,6 +40,28 @@ def balanced(change: Change) -> Iterator[Finding]:
                       f"its brackets do not balance as the original's do ({at.text!r} has no partner)" if at
                       else "it closes brackets that the original leaves open",
                       "close every bracket that it opens, and no other")  # fmt: skip
+
+
+def nests_moderately(change: Change) -> Iterator[Finding]:
+    """No deep nesting, on which this reader (and a compiler) spends hours: what it costs grows faster than the depth."""
+    most = max(MAX_DEPTH, 2 * max(depth for depth, _ in _tree_depths(change.old)))
+    deep = next((at for depth, at in _tree_depths(change.new) if depth > most), None)
+    if deep is not None:
+        yield Finding(deep, f"it nests deeper than {most} levels", "split long expressions, and write loops")
+
+
+def _tree_depths(code: Code) -> Iterator[tuple[int, int]]:
+    """The depth of each node and its offset, in source order."""
+    cursor, depth = code.tree.walk(), 0
+    while cursor.node is not None:
+        yield depth, code.offset(cursor.node)
+        if cursor.goto_first_child():
+            depth += 1
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return
+            depth -= 1
 
 
 def directives_from_the_lists(change: Change) -> Iterator[Finding]:
