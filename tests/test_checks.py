@@ -69,6 +69,31 @@ def test_a_rate_counts_as_its_reciprocal(tmp_path: Path) -> None:
     assert read_time(task, result("4 GB/s")) / read_time(task, result("8 GB/s")) == 2
 
 
+@pytest.mark.parametrize("numbers", [("1e308", "1e308"), ("inf", "-inf")])
+def test_a_sum_that_does_not_exist_is_no_number(tmp_path: Path, numbers: tuple[str, str]) -> None:
+    text = "".join(f"t {number}\n" for number in numbers)
+    time = "[time]\nsource='regex'\nunit='s'\npattern='t (\\S+)'\naggregate="
+    with pytest.raises(Unreadable, match="the sum of its 2 numbers does not exist"):
+        read_time(task_with(tmp_path, time + "'sum'\n"), result(text))
+    assert outcome(
+        tmp_path, "[[check]]\nkind='number'\npattern='t (\\S+)'\naggregate='last'\nmin=0\n", result(text), None
+    ) == [numbers[1] != "-inf"]
+
+
+def test_a_csv_field_without_end_is_no_number(tmp_path: Path) -> None:
+    huge = b"Mean\n" + b'"' + b"x" * 200_000
+    with pytest.raises(Unreadable, match=r"t\.csv is no CSV file"):
+        read_time(
+            task_with(tmp_path, CELL.replace('"Kernel reps"', '"reps"')), result(files={"t.csv": huge, "r.csv": ROWS})
+        )
+
+
+def test_output_that_was_not_kept_whole_is_not_judged(tmp_path: Path) -> None:
+    flood = result("PASS\n" + "x" * 2**23)
+    check = "[[check]]\nkind='forbid'\npattern='FAIL'\n"
+    assert outcome(tmp_path, check, flood, None) == [False]
+
+
 @pytest.mark.parametrize("printed", ["0", "-1", "nan", "inf"])
 def test_a_time_that_is_none_is_never_a_time(tmp_path: Path, printed: str) -> None:
     with pytest.raises(Unreadable, match="which is no time"):

@@ -18,10 +18,10 @@ PACKAGE = "kernelwright"
 LAYERS = (
     "errors outcome task trace",
     "state source blocks calls candidates preprocessor macros probes screen workspace sandbox toolchain interpose commands "
-    "kernels execute analysis checks conditions limits measure slots stats trial store policy",
+    "kernels execute acceptance analysis checks conditions limits measure slots stats trial store policy",
     "pool toolbox tools",
-    "policy.endpoint policy.wire policy.local policy.rules policy.scripted chat explain rollout verify reward accept",
-    "suites runner report train init",
+    "policy.endpoint policy.wire policy.local policy.rules policy.scripted chat explain rollout doubts verify reward accept",
+    "suites proving runner report train init",
     "cli __main__",
 )
 """From the vocabulary up to the command line: a module imports from its own layer and those above it in this list.

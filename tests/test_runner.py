@@ -57,7 +57,7 @@ def test_the_best_benchmarked_answer_is_proven_and_becomes_a_patch(app: Path, st
     assert "double weight[17];" in result["patch"]
     assert result["candidate"]["compile_args"] == ["-O2"]
     assert result["gain"]["code"] * result["gain"]["flags"] == pytest.approx(result["speedup"])
-    assert result["flags_hint"] == "compile src/smooth.hpp with -O1 -O2"
+    assert result["flags_hint"] == "compile src/main.cpp with -O1 -O2"
     assert "Measured by benchmark_code (c2)" in result["candidate"]["explanation"]
     assert [message.role for message in store.messages(result["run"], 0)] == [
         "system",
@@ -127,3 +127,14 @@ def test_the_briefing_names_nothing_of_the_grader(app: Path, store: Store) -> No
     assert "held_out" not in first
     assert "kernelwright.toml" not in first
     assert str(app) not in first
+
+
+def test_where_the_answer_is_wrong_the_next_best_benchmarked_candidate_is_proven(app: Path, store: Store) -> None:
+    """The shown run does not see what is wrong with the answer; a held-out one does."""
+    trap = FASTER.replace("  double weight", "  if (n == 3001) { out[0] = 1; return; }\n  double weight")
+    result = optimize(app, store, [benchmark(1, FASTER), benchmark(2, trap), answer("c2")])
+    assert (result["outcome"], result["comparison"]) == ("correct", "faster")
+    assert result["candidate"]["final_code"]["smooth"].strip() == FASTER.strip()
+    assert "did not answer with" in result["candidate"]["explanation"]
+    assert "Measured by benchmark_code (c1)" in result["candidate"]["explanation"]
+    assert store.verdicts(result["run"])[0]["outcome"] == "wrong_result"

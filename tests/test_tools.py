@@ -117,13 +117,24 @@ def test_files_are_shown_numbered_and_in_parts(app: Path) -> None:
     assert "(lines 2 to 3 of 11)" in view.content
     assert "has 11 lines" in beyond.content
     assert "src/smooth.hpp:4: double sum = 0.0;" in search.content
-    assert "is no regular expression" in broken.content
+    assert "missing closing parenthesis" in broken.content
     assert [line.split()[0] for line in listing.content.splitlines()] == [
         "checks.cpp",
         "checks.hpp",
         "main.cpp",
         "smooth.hpp",
     ]
+
+
+def test_a_pattern_that_takes_for_ever_costs_seconds_and_no_more(app: Path) -> None:
+    (app / "src/long.txt").write_text("a" * 4000 + "b\n")
+
+    async def work(ask: Ask) -> Message:
+        return await ask("search", pattern="(a+)+$", regex=True)
+
+    found = with_tools(app, work)
+    assert not found.ok
+    assert "failed" in found.content
 
 
 def test_the_compiler_says_what_it_makes_of_a_region(app: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -135,3 +137,41 @@ def test_an_unreadable_file_is_named(app: Path, tmp_path: Path) -> None:
     (app / "src/main.cpp").chmod(0)
     with pytest.raises(Exception, match=r"main\.cpp cannot be read"):
         copy_repository(load_task(app), tmp_path / "copy")
+
+
+def test_folders_that_are_made_beside_each_other_are_never_swept_away() -> None:
+    """Each of three processes makes work folders, and with each one sweeps; none may lose one that it holds."""
+    code = (
+        "from kernelwright.workspace import WorkFolder\n"
+        "for _ in range(300):\n"
+        "    folder = WorkFolder()\n"
+        "    assert (folder.path / 'lock').is_file()\n"
+        "    folder.close()\n"
+    )
+    running = [subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    assert [(one.communicate()[1], one.returncode) for one in running] == [("", 0)] * 3
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody whom permissions hold")
+def test_what_a_job_made_unreadable_is_restored_all_the_same(app: Path, request: pytest.FixtureRequest) -> None:
+    there = Path(tempfile.mkdtemp(dir="/tmp"))  # pytest's own folders let nobody else through
+    request.addfinalizer(lambda: shutil.rmtree(there))
+    pristine = copy_repository(load_task(app), there / "pristine")
+    start = populate(there / "slot", pristine, own)
+    before = content(there / "slot")
+    locked = there / "slot/locked"
+    locked.mkdir()
+    (locked / "file").write_text("x")
+    for path in [there, *there.rglob("*")]:
+        os.chown(path, 65534, 65534)
+    locked.chmod(0)
+    child = os.fork()
+    if child == 0:
+        os.setuid(65534)
+        try:
+            restore(there / "slot", start, own)
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert content(there / "slot") == before

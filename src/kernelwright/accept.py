@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from kernelwright.acceptance import remember
 from kernelwright.errors import CandidateError
 from kernelwright.execute import Workshop
 from kernelwright.measure import EVALUATE, Measurement
@@ -50,6 +51,7 @@ class Acceptance:
     measurements: tuple[Measurement, ...]
     """The unmodified code against itself."""
     notes: tuple[str, ...]
+    sandbox: str
 
     @property
     def accepted(self) -> bool:
@@ -70,6 +72,7 @@ class Acceptance:
             },
             "probes": [vars(probe) for probe in self.probes],
             "notes": list(self.notes),
+            "provenance": {"sandbox": self.sandbox},
         }
 
 
@@ -88,7 +91,11 @@ async def accept(
         unchanged, measurements = await _unchanged(baseline, random.Random(seed), progress)
         probes.append(unchanged)
         notes = [*shop.notes, *_unparsed(shop)]
-        return Acceptance(task.name, tuple(_refusals(task, probes)), tuple(probes), tuple(measurements), tuple(notes))
+        acceptance = Acceptance(
+            task.name, tuple(_refusals(task, probes)), tuple(probes), tuple(measurements), tuple(notes), sandbox.name
+        )
+        remember(shop, acceptance.to_json())
+        return acceptance
 
 
 async def _probe(baseline: Baseline, region: Region, kind: str, progress: Progress) -> list[ProbeResult]:

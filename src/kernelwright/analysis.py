@@ -24,6 +24,7 @@ from kernelwright.trace import Candidate
 INCLUDE = Path(__file__).with_name("toolchain") / "include"
 """Our timing headers for stand-alone files."""
 ALONE = "/kw/stand-alone"
+GREP_S = 10.0
 
 
 @asynccontextmanager
@@ -127,3 +128,9 @@ async def run_file(shop: Workshop) -> JobResult:
     limits = Limits(max(run.timeout_s for run in shop.task.shown), shop.task.needs.memory_bytes)
     env = {"PATH": tool_path(), **visible_devices()}
     return await shop.run_job(Job(("./program",), ALONE, (bind,), env, limits, gpu=shop.task.language != "cpp"))
+
+
+async def grep(shop: Workshop, kind: str, pattern: str, below: str) -> JobResult:
+    """GNU grep over the pristine copy; `kind` is -F or -P. At most some hundred hits a file, `FILE\\0LINE:TEXT` each."""
+    argv = ("grep", "-rnIZ", kind, "--max-count=200", "--", pattern, below)
+    return await shop.run_job(Job(argv, REPO, (Bind(shop.pristine, REPO),), {"PATH": tool_path()}, Limits(GREP_S)))

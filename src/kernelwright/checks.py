@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kernelwright.outcome import CheckResult
-from kernelwright.sandbox import JobResult
+from kernelwright.sandbox import JobResult, Limits
 from kernelwright.task import (
     SECONDS_PER_UNIT,
     Aggregate,
@@ -54,8 +54,18 @@ class RunResult:
 
     @property
     def text(self) -> str:
-        """stdout, then stderr."""
+        """stdout, then stderr, as far as they were kept."""
         return self.job.stdout.decode(errors="replace") + self.job.stderr.decode(errors="replace")
+
+    @property
+    def whole_text(self) -> str:
+        """The same, to be judged by. Raises Unreadable where a part was not kept: what was lost may say FAIL."""
+        kept = Limits().output_bytes
+        if max(len(self.job.stdout), len(self.job.stderr)) >= kept:
+            raise Unreadable(
+                f"run {self.run!r} printed more than the {kept >> 20} MiB that are kept, so nothing is read of it"
+            )
+        return self.text
 
 
 def files_of(task: Task, run: Run) -> tuple[str, ...]:
@@ -72,7 +82,7 @@ def read_time(task: Task, result: RunResult) -> float:
     such times are speedups, a single one is not a time. Raises Unreadable."""
     time = task.time
     if isinstance(time, RegexTime):
-        value = _regex_time(time, result.text)
+        value = _regex_time(time, result.whole_text)
     elif isinstance(time, CsvTime):
         value = _csv_time(time, result.files)
     else:
@@ -118,17 +128,21 @@ def combine(values: Sequence[float], aggregate: Aggregate | None, what: str) -> 
         raise Unreadable(
             f"{what} matches {len(values)} times; say which with aggregate = first, last, min, median, mean, sum or max"
         )
-    chosen: dict[str | None, float] = {
-        None: values[0],
-        "first": values[0],
-        "last": values[-1],
-        "min": min(values),
-        "max": max(values),
-        "median": statistics.median(values),
-        "mean": statistics.fmean(values),
-        "sum": math.fsum(values),
-    }
-    return chosen[aggregate]
+    try:
+        return AGGREGATES[aggregate or "first"](values)
+    except (OverflowError, ValueError) as error:  # fsum of 1e308 twice, or of inf and -inf
+        raise Unreadable(f"{what}: the {aggregate} of its {len(values)} numbers does not exist ({error})") from None
+
+
+AGGREGATES: dict[Aggregate, Callable[[Sequence[float]], float]] = {
+    "first": lambda values: values[0],
+    "last": lambda values: values[-1],
+    "min": min,
+    "max": max,
+    "median": statistics.median,
+    "mean": statistics.fmean,
+    "sum": math.fsum,
+}
 
 
 def _number(text: str | None) -> float:
@@ -146,7 +160,10 @@ def read_cell(cell: CsvCell | CsvReading, files: Mapping[str, bytes | None]) -> 
     data = files.get(cell.file)
     if data is None:
         raise Unreadable(f"the run left no file {cell.file!r}")
-    rows = [[item.strip() for item in row] for row in csv.reader(io.StringIO(data.decode(errors="replace")))]
+    try:
+        rows = [[item.strip() for item in row] for row in csv.reader(io.StringIO(data.decode(errors="replace")))]
+    except csv.Error as error:
+        raise Unreadable(f"{cell.file} is no CSV file: {error}") from None
     rows = rows[cell.skip :]
     wanted = (cell.column,) if isinstance(cell.column, str) else tuple(cell.column)
     columns = _columns(rows[: cell.header], wanted)
@@ -212,8 +229,8 @@ def _exit_code(check: ExitCodeCheck, result: RunResult) -> _Judge:
 
 def _pattern(check: PatternCheck, result: RunResult) -> _Judge:
     def judge() -> tuple[bool, str]:
-        found = re.search(check.pattern, result.text, re.MULTILINE)
-        said = f"printed {found.group(0)!r}" if found else f"not printed; {_ending(result.text)}"
+        found = re.search(check.pattern, result.whole_text, re.MULTILINE)
+        said = f"printed {found.group(0)!r}" if found else f"not printed; {_ending(result.whole_text)}"
         return (found is not None) == (check.kind == "require"), said
 
     return judge
@@ -244,9 +261,9 @@ def _numbers(check: NumberCheck, result: RunResult) -> list[float]:
         cell = CsvCell(file=check.file, skip=check.skip, header=check.header, row=check.row, column=check.column)
         return [read_cell(cell, result.files)]
     assert check.pattern is not None
-    values = [_number(match.group(1)) for match in re.finditer(check.pattern, result.text, re.MULTILINE)]
+    values = [_number(match.group(1)) for match in re.finditer(check.pattern, result.whole_text, re.MULTILINE)]
     if not values:
-        raise Unreadable(f"no line of the output matches {check.pattern!r}; {_ending(result.text)}")
+        raise Unreadable(f"no line of the output matches {check.pattern!r}; {_ending(result.whole_text)}")
     return [combine(values, check.aggregate, check.pattern)] if check.aggregate else values
 
 

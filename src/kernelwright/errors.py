@@ -38,7 +38,7 @@ class KernelwrightError(Exception):
         return "; ".join(parts)
 
     def to_json(self) -> dict[str, object]:
-        """The failure object that `--json` prints (TASK.md, Output)."""
+        """The failure object that `--json` prints (docs/task-file.md, "Output")."""
         return {"error": {"kind": self.kind, "what": self.what, "expected": self.expected, "try": self.try_}}
 
 

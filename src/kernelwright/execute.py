@@ -118,7 +118,9 @@ class Workshop:
 
     async def run_job(self, job: Job) -> JobResult:
         """Everything that is spawned goes through here; the user's repository itself is not even visible inside."""
-        return await self.sandbox.run(replace(job, unseen=(self.task.root, self.task.path.parent)))
+        # A job must meet its own limit before the machine runs out of memory, which would look like the machine's fault.
+        limits = replace(job.limits, memory_bytes=min(job.limits.memory_bytes, int(0.9 * machine_memory())))
+        return await self.sandbox.run(replace(job, limits=limits, unseen=(self.task.root, self.task.path.parent)))
 
     def _slot(self, name: str) -> Slot:
         if name not in self._slots:
@@ -203,7 +205,7 @@ class Workshop:
             raise CandidateError(
                 f"the task has no region {unknown[0]!r}", f"one of {', '.join(self.spans)}", "the region's name"
             )
-        if candidate.compile_args and not self.plan.sees_regions and "{flags}" not in self.task.build.command:
+        if candidate.compile_args and not self.places_arguments:
             raise CandidateError(
                 "compile arguments cannot be placed: the build's compilers are not seen, and its command "
                 "has no {flags}",
@@ -323,6 +325,11 @@ class Workshop:
         return str(PurePosixPath(REPO) / self.task.workdir)
 
     @property
+    def places_arguments(self) -> bool:
+        """Whether a candidate's compile arguments have a place: in the region's units, or in the build command."""
+        return self.plan.sees_regions or "{flags}" in self.task.build.command
+
+    @property
     def plan_appends(self) -> bool:
         """Whether the interposed compilers place a candidate's compile arguments (else the build command does)."""
         return self._plan_folder is not self._no_plan and self.plan.sees_regions
@@ -355,7 +362,7 @@ class Workshop:
             (Bind(folder, REPO, writable=True), *timing.binds),
             {"PATH": tool_path(), **visible_devices(), **timing.env, **run.env},
             Limits(run.timeout_s, self.task.needs.memory_bytes, 2048, 2 * 2**30, self.task.needs.disk_bytes),
-            gpu=self.task.needs.gpu or self.task.language != "cpp",
+            gpu=self.uses_gpu,
             cpus=tuple(cpus),
         )
         result = await self.run_job(job)
@@ -365,10 +372,14 @@ class Workshop:
 
     @cached_property
     def device(self) -> int | None:
-        """The index of the accelerator that runs use, the first visible one; None for a CPU task."""
-        if self.task.language == "cpp":
+        """The index of the accelerator that runs use, the first visible one (0 where no tool names it); None without."""
+        if not self.uses_gpu:
             return None
         return next((gpu.index for gpu in visible_gpus("amd" if self.task.language == "hip" else "nvidia")), 0)
+
+    @property
+    def uses_gpu(self) -> bool:
+        return self.task.needs.gpu or self.task.language != "cpp"
 
     def _kernel_timing(self, slot: Slot) -> KernelTiming:
         """What a run needs so that its kernels are timed; nothing where that cannot be."""
@@ -396,6 +407,11 @@ class Workshop:
         env = "".join(f"{name}={shlex.quote(value)} " for name, value in run.env.items())
         go = f"cd {shlex.quote(str(built.slot.folder / self.task.workdir))}"
         return f"{go} && {build} && {env}{shlex.join(words(run.command, self.arch, self.task.build.flags))}"
+
+
+def machine_memory() -> int:
+    """Bytes of memory that this machine has."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def failure_of(result: RunResult, timeout_s: float) -> tuple[Outcome, str] | None:

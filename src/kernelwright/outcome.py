@@ -61,7 +61,7 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a verdict rests on, shown beside every speedup (DESIGN.md, "The verifier decides")."""
+    """What a verdict rests on, shown beside every speedup (docs/task-file.md, "Output")."""
 
     kinds: tuple[str, ...]
     """A subset of `outside`, `numbers`, `program`."""

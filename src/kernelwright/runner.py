@@ -12,20 +12,18 @@ import os
 import platform
 import random
 import statistics
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kernelwright.candidates import patch_of
 from kernelwright.chat import Briefing, RegionText, candidates_of
 from kernelwright.checks import read_time
 from kernelwright.execute import Workshop
-from kernelwright.measure import EVALUATE, PROVE, estimate_s, seconds
-from kernelwright.outcome import SCHEMA, Comparison, Outcome, Verdict
+from kernelwright.measure import ADVISE, PROVE, estimate_s, seconds
 from kernelwright.policy import Policy
-from kernelwright.rollout import RolloutLimits, best_of, rollout
+from kernelwright.proving import prove_best
+from kernelwright.rollout import RolloutLimits, rollout
 from kernelwright.sandbox import Sandbox
 from kernelwright.source import to_lf
 from kernelwright.store import Run, Store
@@ -33,9 +31,8 @@ from kernelwright.task import ExitCodeCheck, FileCheck, NumberCheck, PatternChec
 from kernelwright.toolbox import Toolbox
 from kernelwright.toolchain.devices import visible_gpus
 from kernelwright.tools import NAMES, Bench
-from kernelwright.trace import Candidate, Message
-from kernelwright.trial import Baseline, Progress, open_baseline
-from kernelwright.verify import Verifier
+from kernelwright.trace import Message
+from kernelwright.trial import Baseline, Progress, exclusive, open_baseline
 
 BASELINE_RUNS = 5
 """Runs of the original whose median a policy is told as the baseline time."""
@@ -98,7 +95,7 @@ async def optimize(
             briefing = briefing_of(baseline, base_s, options)
             for attempt in missing:
                 await _attempt(baseline, briefing, policy, options, store, run, attempt, watcher)
-    result = await _judge(task, sandbox, store, run, watcher, keep)
+    result = await prove_best(task, sandbox, store, run, watcher.progress, keep)
     store.save_result(run.id, "optimize", result)
     store.set_status(run.id, "done")
     return result
@@ -135,16 +132,17 @@ async def _attempt(
 async def _baseline_time(baseline: Baseline, progress: Progress) -> tuple[float, float]:
     """Median time and wall time in seconds of the first shown run."""
     task, results = baseline.task, []
-    for number in range(BASELINE_RUNS):
-        progress(f"timing the original: run {number + 1} of {BASELINE_RUNS}")
-        results.append(await baseline.shop.run(baseline.built, task.shown[0]))
+    async with exclusive(baseline.shop, progress):
+        for number in range(BASELINE_RUNS):
+            progress(f"timing the original: run {number + 1} of {BASELINE_RUNS}")
+            results.append(await baseline.shop.run(baseline.built, task.shown[0]))
     times = [read_time(task, result) for result in results]
     return statistics.median(times), statistics.median(result.job.outside_s for result in results)
 
 
 def estimate(task: Task, baseline: Baseline, options: Options, wall_s: float, attempts: int) -> str:
     """What the search and the proof will take, in words, before either starts."""
-    a_call = baseline.built.build_s + (len(task.shown) + 4) * wall_s
+    a_call = baseline.built.build_s + len(task.shown) * wall_s + estimate_s(ADVISE, wall_s).worst_s
     proof = estimate_s(PROVE, wall_s)
     most = min(proof.worst_s, task.verify.budget_s)
     return (
@@ -201,112 +199,6 @@ def checks_in_words(task: Task) -> str:
         RowCheck: "rows of its tables",
     }
     return ", ".join(dict.fromkeys(said[type(check)] for check in task.check)) + " must be right, within tolerances."
-
-
-async def _judge(task: Task, sandbox: Sandbox, store: Store, run: Run, watcher: Watcher, keep: bool) -> dict[str, Any]:
-    """The verifier on the best answers, the most promising first, until one is proven faster."""
-    answers = ranked(store, run)
-    started = time.monotonic()
-    if not answers:
-        return result_of(task, store, run, None, original_verdict(task), None)
-    async with Workshop(task, sandbox, keep) as shop:
-        baseline = await open_baseline(shop, (*task.shown, *task.held_out), watcher.progress)
-        verifier = Verifier(baseline, random.Random(run.id), watcher.progress)
-        first: tuple[int, Verdict] | None = None
-        for attempt, answer in answers:
-            watcher.progress(f"proving the answer of attempt {attempt + 1}")
-            verdict = await verifier(answer, PROVE, task.verify.budget_s)
-            store.save_verdict(run.id, attempt, verdict)
-            if verdict.outcome is Outcome.CORRECT and verdict.comparison is Comparison.FASTER:
-                parts = await _gain_by_part(verifier, answer, verdict)
-                return result_of(task, store, run, attempt, verdict, parts)
-            first = first or (attempt, verdict)
-            if time.monotonic() - started > 2 * task.verify.budget_s:
-                break
-        assert first is not None
-        return result_of(task, store, run, *first, None)
-
-
-def ranked(store: Store, run: Run) -> list[tuple[int, Candidate]]:
-    """Answers that change something, best benchmark first; equal ones once."""
-    found: list[tuple[float, int, Candidate]] = []
-    for attempt in store.attempts(run.id):
-        answer = attempt.answer
-        if answer is None or answer.is_original:
-            continue
-        if any((answer.code, answer.compile_args) == (other.code, other.compile_args) for _, _, other in found):
-            continue
-        found.append((-_benchmarked(store.messages(run.id, attempt.attempt), answer), attempt.attempt, answer))
-    return [(attempt, answer) for _, attempt, answer in sorted(found, key=lambda item: item[:2])]
-
-
-def _benchmarked(messages: Sequence[Message], answer: Candidate) -> float:
-    known = candidates_of(messages)
-    return max(
-        (
-            message.data.get("speedup") or 0.0
-            for message in messages
-            if (tried := known.get(message.data.get("candidate", "")))
-            and (tried.code, tried.compile_args) == (answer.code, answer.compile_args)
-        ),
-        default=0.0,
-    )
-
-
-async def _gain_by_part(verifier: Verifier, answer: Candidate, verdict: Verdict) -> dict[str, float | None]:
-    """Speedup by flags alone measured, that by code the rest: a patch cannot always carry flags."""
-    assert verdict.speedup is not None
-    if not answer.compile_args or not answer.code:
-        return {
-            "code": verdict.speedup if answer.code else 1.0,
-            "flags": verdict.speedup if answer.compile_args else 1.0,
-        }
-    flags = await verifier(replace(answer, code={}), EVALUATE, verifier.baseline.task.verify.budget_s)
-    if flags.speedup is None:
-        return {"code": None, "flags": None}
-    return {"code": verdict.speedup / flags.speedup, "flags": flags.speedup}
-
-
-def original_verdict(task: Task) -> Verdict:
-    """Nothing was found: the original comes back, which is as fast as itself. Nothing was measured for it."""
-    return Verdict(task.name, Outcome.CORRECT, "nothing faster was found; this is the original", Comparison.SAME, 1.0)
-
-
-def result_of(
-    task: Task, store: Store, run: Run, attempt: int | None, verdict: Verdict, parts: dict[str, float | None] | None
-) -> dict[str, Any]:
-    """What `optimize --json` prints: the verdict's keys, and the run's (TASK.md, Output)."""
-    answers = {each.attempt: each.answer for each in store.attempts(run.id)}
-    answer = answers.get(attempt) if attempt is not None else None
-    faster = verdict.outcome is Outcome.CORRECT and verdict.comparison is Comparison.FASTER and answer is not None
-    attempts = [
-        {
-            "attempt": each.attempt,
-            "stop": each.stop.value,
-            "original": each.answer is None or each.answer.is_original,
-            "best": best_of(store.messages(run.id, each.attempt)),
-        }
-        for each in store.attempts(run.id)
-    ]
-    return {
-        **verdict.to_json(),
-        "schema": SCHEMA,
-        "run": run.id,
-        "attempts": attempts,
-        "candidate": answer.to_json() if answer is not None else None,
-        "patch": (patch_of(task, answer) or None) if faster and answer is not None else None,
-        "gain": parts or {"code": None, "flags": None},
-        "flags_hint": flags_hint(task, answer) if faster and answer is not None else None,
-        "options": run.options,
-    }
-
-
-def flags_hint(task: Task, answer: Candidate) -> str | None:
-    """How to set compile arguments that a patch cannot carry."""
-    if not answer.compile_args:
-        return None
-    sources = ", ".join(sorted({region.file for region in task.region}))
-    return f"compile {sources} with {' '.join((*task.build.flags, *answer.compile_args))}"
 
 
 def options_json(options: Options) -> dict[str, Any]:

@@ -128,7 +128,8 @@ class Store:
             try:
                 yield
             except BaseException:
-                self._db.execute("ROLLBACK")
+                if self._db.in_transaction:  # SQLite may have rolled back by itself, as where the disk is full
+                    self._db.execute("ROLLBACK")
                 raise
             self._db.execute("COMMIT")
 
@@ -157,6 +158,14 @@ class Store:
     def set_status(self, run: str, status: str) -> None:
         with self._writing():
             self._db.execute("UPDATE runs SET status = ? WHERE id = ?", (status, run))
+
+    def amend(self, run: Run) -> None:
+        """Keep other options and provenance of a run, those that it goes on with."""
+        with self._writing():
+            self._db.execute(
+                "UPDATE runs SET options = ?, provenance = ? WHERE id = ?",
+                (_dump(run.options), _dump(run.provenance), run.id),
+            )
 
     def append_message(self, run: str, attempt: int, message: Message) -> None:
         """Keep the next message of an attempt."""

@@ -1,6 +1,6 @@
 """The task file: what a person writes to say "this region, built and run and timed and checked like that".
 
-TASK.md's contract as pydantic models. Strangers write these files, so every mistake becomes one message that names the
+The contract of docs/task-file.md as pydantic models. Strangers write these files, so every mistake becomes one message that names the
 file, the key, what was expected and what to try. Nothing here touches the repository beyond asking whether its paths
 exist; finding kernels inside files is `kernelwright.source`'s work.
 """
@@ -24,7 +24,7 @@ TASK_FILE = "kernelwright.toml"
 FILE_BYTES = 16 * 2**20
 """The largest task, candidate or patch that is read."""
 FLAG_TOKEN = re.compile(r"[A-Za-z0-9_=,.+:-]+")
-"""Make starts a shell again, so a flag may hold nothing that a shell would read (TASK.md, Commands)."""
+"""Make starts a shell again, so a flag may hold nothing that a shell would read (docs/task-file.md, "Commands")."""
 
 SECONDS_PER_UNIT = {
     "ns": 1e-9, "nsec": 1e-9, "nanosecond": 1e-9, "nanoseconds": 1e-9,
@@ -426,7 +426,7 @@ def _first_mistake(path: Path, error: ValidationError) -> TaskError:
     if first["type"] == "extra_forbidden":
         known = _known_keys(first["loc"])
         near = difflib.get_close_matches(str(first["loc"][-1]), known, 1)
-        return TaskError(f"{path}: unknown key {key!r}", f"one of {', '.join(known)}" if known else "a key of TASK.md",
+        return TaskError(f"{path}: unknown key {key!r}", f"one of {', '.join(known)}" if known else "a key of the contract",
                          f"{near[0]!r}" if near else "see docs/task-file.md")  # fmt: skip
     if first["type"] == "missing":
         return TaskError(f"{path}: the key {key!r} is missing", "it to be given", "see docs/task-file.md")

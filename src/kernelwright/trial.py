@@ -19,6 +19,7 @@ from kernelwright.analysis import expand_macros
 from kernelwright.checks import RunResult, Unreadable, evaluate, read_time
 from kernelwright.errors import TaskError
 from kernelwright.execute import BuildFailure, Built, Workshop, failure_of
+from kernelwright.limits import fastest_possible_s
 from kernelwright.measure import KERNEL_S, Budget, Measurement, Pair, Sample
 from kernelwright.outcome import CheckResult, Outcome
 from kernelwright.screen import screen
@@ -27,6 +28,7 @@ from kernelwright.source import find_functions
 from kernelwright.task import Run, Task
 from kernelwright.toolchain.arguments import check_arguments
 from kernelwright.toolchain.kernel_time import KernelTime
+from kernelwright.toolchain.symbols import demangled_name
 from kernelwright.trace import Candidate
 
 Progress = Callable[[str], None]
@@ -68,7 +70,16 @@ async def open_baseline(shop: Workshop, runs: Sequence[Run], progress: Progress)
         progress("expanding macros")
         await expand_macros(shop)
         built = await shop.build_baseline()
-    references = {run.name: await shop.run(built, run) for run in shop.task.references}
+    references: dict[str, RunResult] = {}
+    for run in shop.task.references:
+        progress(f"running the reference: {run.name}")
+        references[run.name] = await shop.run(built, run)
+        if failure := failure_of(references[run.name], run.timeout_s):
+            raise TaskError(
+                f"{shop.task.path}: the reference {failure[1]}",
+                "a reference run that ends by itself",
+                "the run by hand in the repository",
+            )
     baseline = Baseline(shop, built, {}, references)
     for run in runs:
         progress(f"running the original: {run.name}")
@@ -84,7 +95,7 @@ def _require_sound(baseline: Baseline, run: Run, result: RunResult, first: RunRe
     try:
         checks = judge_run(baseline, run, result, first)
         if run.role == "shown":
-            read_time(baseline.task, result)
+            _require_above_floor(baseline, run, read_time(baseline.task, result))
     except CandidateFailed as failure:
         worst = next((check for check in failure.checks if not check.passed), None)
         said = f"fails the check {worst.check}: {worst.detail}" if worst else f"fails: {failure.reason}"
@@ -103,6 +114,18 @@ def _require_sound(baseline: Baseline, run: Run, result: RunResult, first: RunRe
             f"{where} is reached by none of the checks",
             "a check that reads each run's output",
             "a check of kind exit_code",
+        )
+
+
+def _require_above_floor(baseline: Baseline, run: Run, time_s: float) -> None:
+    """The floor is a statement about the first shown run; an original below it says that the statement is wrong."""
+    task = baseline.task
+    least = fastest_possible_s(task, baseline.shop.arch)
+    if least is not None and run is task.shown[0] and task.time.better == "lower" and time_s < least:
+        raise TaskError(
+            f"{task.path}: the unmodified program's {time_s:.3g} s lie below the {least:.3g} s that [floor] allows on this device",
+            "bytes and flops that one timed unit cannot do without",
+            "smaller numbers in [floor]",
         )
 
 
@@ -135,6 +158,10 @@ def refuse(shop: Workshop, candidate: Candidate) -> Refused | None:
     )
     if said:
         return Refused(said)
+    if candidate.compile_args and not shop.places_arguments:
+        return Refused(
+            "compile arguments cannot be placed: the build's compilers are not seen, and its command has no {flags}"
+        )
     for name, text in candidate.code.items():
         if not _storable(text):
             return Refused(f"the text of region {name!r} holds half of a surrogate pair, which no source file can hold")
@@ -215,14 +242,8 @@ def region_kernel_time(shop: Workshop, built: Built, kernels: Sequence[KernelTim
         for function in find_functions(text.encode(errors="surrogateescape"), shop.task.language)
         if function.kernel
     }
-    times = [kernel.total_s for kernel in kernels if bare_name(kernel.name) in names]
+    times = [kernel.total_s for kernel in kernels if demangled_name(kernel.name) in names]
     return sum(times) if times else None
-
-
-def bare_name(demangled: str) -> str:
-    """`void ns::k<float, 4>(float*)` → `k`."""
-    head = demangled.split("(")[0].split("<")[0].strip()
-    return head.split()[-1].split("::")[-1] if head else demangled
 
 
 def exclusive(shop: Workshop, progress: Progress) -> AbstractAsyncContextManager[None]:

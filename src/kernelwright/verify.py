@@ -11,9 +11,12 @@ import random
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from kernelwright import __version__, stats
+from kernelwright.acceptance import is_accepted
+from kernelwright.doubts import SecondLook
 from kernelwright.execute import Built, Workshop
 from kernelwright.limits import fastest_possible_s
 from kernelwright.measure import EVALUATE, PROVE, Budget, Measurement, Pair
@@ -64,7 +67,17 @@ class Verifier:
             measured = await self._measure(built, budget, time_budget_s)
         except CandidateFailed as failure:
             return replace(verdict, outcome=failure.outcome, reason=failure.reason, checks=failure.checks)
-        return decide(self.baseline, verdict, checks, measured)
+        verdict = decide(self.baseline, verdict, checks, measured)
+        if verdict.comparison is not Comparison.FASTER:
+            return verdict
+        doubt = await self.second_look(candidate, built, measured[0].speedup)
+        if doubt is not None and doubt.forged:
+            return suspected(verdict, doubt.reason)
+        return replace(verdict, comparison=Comparison.UNRESOLVED, reason=doubt.reason) if doubt else verdict
+
+    @cached_property
+    def second_look(self) -> SecondLook:
+        return SecondLook(self.baseline, self.rng, self.progress)
 
     async def _measure(self, built: Built, budget: Budget, time_budget_s: float | None) -> list[Measurement]:
         """The first shown run by the budget asked for; the others, which may only not be slower, by `evaluate`."""
@@ -103,16 +116,7 @@ def decide(
         reason=headline.sentence,
     )
     if doubt := suspicion(baseline, measured):
-        return replace(
-            verdict,
-            outcome=Outcome.SUSPECT,
-            reason=doubt,
-            comparison=None,
-            speedup=None,
-            interval=None,
-            level=None,
-            kernel_speedup=None,
-        )
+        return suspected(verdict, doubt)
     slower = [
         run.name
         for run, result in zip(task.shown[1:], measured[1:], strict=True)
@@ -127,16 +131,30 @@ def decide(
     return verdict
 
 
+def suspected(verdict: Verdict, reason: str) -> Verdict:
+    """The verdict without its comparison, which evidence speaks against."""
+    return replace(
+        verdict,
+        outcome=Outcome.SUSPECT,
+        reason=reason,
+        comparison=None,
+        speedup=None,
+        interval=None,
+        level=None,
+        kernel_speedup=None,
+    )
+
+
 def suspicion(baseline: Baseline, measured: Sequence[Measurement]) -> str | None:
     """Why a time cannot be believed: below what physics allows, or the process's wall time tells another story."""
     task = baseline.task
+    least = fastest_possible_s(task, baseline.shop.arch)
+    if least is not None and task.time.better == "lower" and measured[0].candidate_s < least:
+        return (
+            f"run {task.shown[0].name!r}: {measured[0].candidate_s:.3g} s is below {least:.3g} s, the least that the task's "
+            "floor allows on this device"
+        )
     for run, result in zip(task.shown, measured, strict=True):
-        least = fastest_possible_s(task, baseline.shop.arch)
-        if least is not None and task.time.better == "lower" and result.candidate_s < least:
-            return (
-                f"run {run.name!r}: {result.candidate_s:.3g} s is below {least:.3g} s, the least that the task's floor "
-                "allows on this device"
-            )
         if task.time.source == "wall" or task.time.better == "higher" or result.speedup <= 1:
             continue
         base_wall = statistics.median(pair.base.wall_s for pair in result.pairs)
@@ -164,7 +182,7 @@ def missing_time(result: Measurement, agreement: float) -> tuple[float, float] |
 
 
 def evidence(baseline: Baseline, headline: Measurement) -> Evidence:
-    """Which of DESIGN.md's kinds of evidence the task's checks give, and what the time rests on."""
+    """Which kinds of evidence (docs/task-file.md) the task's checks give, and what the time rests on."""
     task = baseline.task
     kinds = {
         "outside": any(isinstance(check, FileCheck) for check in task.check),
@@ -179,6 +197,8 @@ def evidence(baseline: Baseline, headline: Measurement) -> Evidence:
         notes.append(
             "the gain is in the time that the program reports; the process as a whole was not seen to be faster"
         )
+    if not is_accepted(baseline.shop):
+        notes.append("the task itself was not tested: kernelwright check")
     if baseline.shop.sandbox.name == "none":
         notes.append("run without a sandbox")
     return Evidence(
@@ -198,6 +218,7 @@ def provenance(baseline: Baseline, candidate: Candidate) -> dict[str, Any]:
         "arch": shop.arch,
         "sandbox": shop.sandbox.name,
         "interposed": shop.plan.sees_regions,
+        "units": sorted({source for command in shop.plan.append for source in command.sources}),
         "baseline_artifact": baseline.built.artifact,
     }
 

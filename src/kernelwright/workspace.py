@@ -15,7 +15,9 @@ import os
 import secrets
 import shutil
 import stat
+import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -28,6 +30,8 @@ from kernelwright.task import TASK_FILE, Task, covers
 
 P = ParamSpec("P")
 T = TypeVar("T")
+HALF_MADE_S = 60.0
+"""A folder without its lock is being made, or removed, by somebody else; after this long nobody is at it any more."""
 Signature = tuple[int, int, int, int, int]
 
 
@@ -59,9 +63,12 @@ class WorkFolder:
         home.mkdir(exist_ok=True)
         sweep(home)
         self.path = home / secrets.token_hex(6)
-        self.path.mkdir()
-        self._lock = (self.path / "lock").open("w")
+        # The lock is taken before the folder gets its name: a sweep beside us must not find it unlocked.
+        making = home / f".{self.path.name}"
+        making.mkdir()
+        self._lock = (making / "lock").open("w")
         fcntl.flock(self._lock, fcntl.LOCK_EX)
+        making.rename(self.path)
         self.keep = False
 
     def close(self) -> None:
@@ -90,11 +97,14 @@ def sweep(home: Path, kept: bool = False) -> list[Path]:
     """Remove work folders whose owner is gone; those kept on purpose only if `kept`. Returns what was removed."""
     gone = []
     for folder in home.iterdir() if home.is_dir() else ():
-        lock = folder / "lock"
         if (folder / "keep").exists() and not kept:
             continue
         try:
-            with lock.open("r") as held:
+            if folder.name.startswith(".") or not (folder / "lock").exists():
+                if time.time() - folder.stat().st_mtime > HALF_MADE_S:
+                    remove(folder)
+                continue
+            with (folder / "lock").open("r") as held:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 remove(folder)
                 gone.append(folder)
@@ -195,11 +205,20 @@ def _scan(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
     """Everything below `folder` with its own state, links not followed."""
     stack = [folder]
     while stack:
-        with os.scandir(stack.pop()) as listing:
+        with _opened(stack.pop()) as listing:
             for item in listing:
                 yield str(Path(item.path).relative_to(folder)), item.stat(follow_symlinks=False)
                 if item.is_dir(follow_symlinks=False):
                     stack.append(Path(item.path))
+
+
+def _opened(folder: Path) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
+    """A job may have taken its own folder's permissions away; it is ours all the same."""
+    try:
+        return os.scandir(folder)
+    except PermissionError:
+        folder.chmod(0o700)
+        return os.scandir(folder)
 
 
 def _signature(state: os.stat_result) -> Signature:
@@ -223,13 +242,21 @@ def snapshot(folder: Path, parent: Snapshot | None, store: Path) -> Snapshot:
             source = store / path
             if store != folder:
                 source.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(folder / path, source)
+                _copy_content(folder / path, source)
         elif stat.S_ISLNK(state.st_mode):
             target = str((folder / path).readlink())
         elif not stat.S_ISDIR(state.st_mode):
             continue
         entries[path] = Entry(state.st_mode, signature, source, target)
     return Snapshot(entries)
+
+
+def _copy_content(source: Path, target: Path) -> None:
+    try:
+        shutil.copyfile(source, target)
+    except PermissionError:
+        source.chmod(0o600)
+        shutil.copyfile(source, target)
 
 
 def populate(folder: Path, like: Snapshot, own: Callable[[Path], None]) -> Snapshot:

@@ -55,7 +55,10 @@ def show(run: str, attempt: int | None, as_json: bool) -> None:
             }
         )
         return
-    console.print(f"[bold]run {found.id}[/], {found.kind} of {escape(found.task)}, {found.created}, {status_of(found)}")
+    open_air = ", without a sandbox" if found.provenance.get("sandbox") == "none" else ""
+    console.print(
+        f"[bold]run {found.id}[/], {found.kind} of {escape(found.task)}, {found.created}, {status_of(found)}{open_air}"
+    )
     for number, each in messages.items():
         console.rule(f"attempt {number + 1}")
         present.trace(console, each)

@@ -18,12 +18,12 @@ from kernelwright.cli.options import (
     Number,
     console,
     json_option,
+    kept_workspaces,
     print_json,
     progress_display,
     run_async,
     sandbox_for,
     sandbox_options,
-    say_kept,
     stderr,
 )
 from kernelwright.errors import SandboxUnavailable, UsageError
@@ -71,9 +71,8 @@ def check(task: Path, seed: int, no_sandbox: bool, keep_workspace: bool, as_json
     """Test a TASK (a task file or its folder) before anything is judged by it. Exit code 1: refused."""
     loaded = load_task(task)
     sandbox = sandbox_for(no_sandbox)
-    with progress_display() as progress:
+    with kept_workspaces(keep_workspace), progress_display() as progress:
         acceptance = run_async(accepting.accept(loaded, sandbox, seed=seed, keep=keep_workspace, progress=progress))
-    say_kept(keep_workspace)
     if as_json:
         print_json(acceptance.to_json())
     else:
@@ -115,7 +114,7 @@ def verify(
     loaded = load_task(task)
     proposed = _candidate(loaded, candidate, patch, rev)
     sandbox = sandbox_for(no_sandbox)
-    with progress_display() as progress:
+    with kept_workspaces(keep_workspace), progress_display() as progress:
         verdict = run_async(
             verifying.verify(
                 loaded,
@@ -132,7 +131,6 @@ def verify(
         print_json(verdict.to_json())
     else:
         present.verdict(console, verdict)
-    say_kept(keep_workspace)
     if keep_workspace and verdict.reproduce:
         stderr.print(f"by hand: {verdict.reproduce}", soft_wrap=True, markup=False)
     raise click.exceptions.Exit(0 if verdict.ok else 1)
@@ -166,11 +164,10 @@ def bench(task: Path, count: int, no_sandbox: bool, keep_workspace: bool, as_jso
     """Time the unmodified program of a TASK: median, spread and range of each shown run."""
     loaded = load_task(task)
     sandbox = sandbox_for(no_sandbox)
-    with progress_display() as progress:
+    with kept_workspaces(keep_workspace), progress_display() as progress:
         times = run_async(_bench(loaded, sandbox, count, keep_workspace, progress))
-    say_kept(keep_workspace)
     if as_json:
-        print_json({"schema": SCHEMA, "task": loaded.name, "runs": times})
+        print_json({"schema": SCHEMA, "task": loaded.name, "sandbox": sandbox.name, "runs": times})
         return
     table = Table("run", "median", "spread", "min … max", "process (wall)", "runs", box=None)
     for name, data in times.items():

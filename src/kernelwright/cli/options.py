@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -68,10 +69,19 @@ def sandbox_options(command: F) -> F:
     return keep(none(command))
 
 
-def say_kept(keep_workspace: bool) -> None:
-    """Where the workspaces lie that --keep-workspace left, on stderr."""
-    for mark in sorted((state_home() / "work").glob("*/keep")) if keep_workspace else ():
-        stderr.print(f"kept: {mark.parent}", soft_wrap=True, markup=False)
+@contextmanager
+def kept_workspaces(keep_workspace: bool) -> Iterator[None]:
+    """Say at the end, also where the command raises, which workspaces --keep-workspace left: those that came meanwhile."""
+    before = _kept() if keep_workspace else set()
+    try:
+        yield
+    finally:
+        for folder in sorted(_kept() - before) if keep_workspace else ():
+            stderr.print(f"kept: {folder}", soft_wrap=True, markup=False)
+
+
+def _kept() -> set[Path]:
+    return {mark.parent for mark in (state_home() / "work").glob("*/keep")}
 
 
 def sandbox_for(no_sandbox: bool) -> Sandbox:

@@ -148,5 +148,10 @@ def trace(console: Console, messages: Sequence[Message]) -> None:
                 console.print(Syntax(str(text), "cpp", background_color="default"))
 
 
+def rule(entry: Mapping[str, Any]) -> str:
+    """A rule of the embedded policy on one line."""
+    return f"{entry['name']:24} {', '.join(entry['languages']):16} changes {entry['changes']}"
+
+
 def _one_line(text: str) -> str:
     return " ".join(text.split())

@@ -5,38 +5,35 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from rich.markup import escape
 
 from kernelwright import runner
 from kernelwright.cli import present
+from kernelwright.cli.begin import begun, found, gone_on, policy_of
 from kernelwright.cli.kept import folder_of, patch_name, remove_files, worked_on
 from kernelwright.cli.options import (
     Live,
     Number,
     console,
     json_option,
+    kept_workspaces,
     print_json,
     run_async,
     sandbox_for,
     sandbox_options,
-    say_kept,
     stderr,
 )
-from kernelwright.errors import InfrastructureError, Interrupted, KernelwrightError, TaskError, UsageError
+from kernelwright.errors import InfrastructureError, Interrupted, KernelwrightError, UsageError
 from kernelwright.outcome import SCHEMA
-from kernelwright.policy import Policy
-from kernelwright.policy.endpoint import Endpoint, Price
-from kernelwright.policy.rules import RulesPolicy
 from kernelwright.policy.rules.explain import explain, listing
 from kernelwright.runner import Options, Watcher
-from kernelwright.source import region_spans
 from kernelwright.store import Run, Store
-from kernelwright.task import Task, load_task
+from kernelwright.task import Task
 from kernelwright.tools import NAMES
 
 
@@ -68,15 +65,20 @@ from kernelwright.tools import NAMES
     type=click.Path(path_type=Path),
     help="A folder for copies of patch, candidate, trace, result.",
 )
-@click.option("--resume", metavar="RUN", help="Go on with a RUN (an id's beginning, or last) and its options.")
-@click.option("--explain", is_flag=True, help="Search nothing; list what the rules policy knows.")
+@click.option(
+    "--resume",
+    metavar="RUN",
+    help="Go on with a RUN (an id's beginning, or last): its options, with the limits given now.",
+)
 @sandbox_options
 @json_option
+@click.pass_context
 def optimize(
+    context: click.Context,
+    /,
     task: Path | None,
     out: Path | None,
     resume: str | None,
-    explain: bool,
     no_sandbox: bool,
     keep_workspace: bool,
     as_json: bool,
@@ -86,35 +88,19 @@ def optimize(
 
     What is found is kept as a run: see show, apply and runs. Exit code 0 also where nothing faster was found.
     """
-    if explain:
-        _print_rules(as_json)
-        return
     if out is not None:
         _make(out)
-    with Store.open() as store:
-        if resume is not None:
-            run = store.find(resume)
-            if run.kind != "optimize":
-                raise UsageError(f"run {run.id} is one of {run.kind}", "a run of optimize", "kernelwright runs")
-            options = Options(**{**run.options, "tools": tuple(run.options["tools"])})
-            loaded = load_task(task or run.task)
-            _require_same(run, loaded)
+    with kept_workspaces(keep_workspace), Store.open() as store:
+        sandbox = "none" if no_sandbox else "bubblewrap"
+        if resume is None:
+            run, loaded, options = begun(store, task, asked, sandbox)
         else:
-            if task is None:
-                raise UsageError("no task is named", "a task file or its folder", "kernelwright optimize TASK")
-            loaded, options = load_task(task), _options(asked)
-            region_spans(loaded)
-            policy_of(options)
-            run = store.create_run(
-                "optimize",
-                str(loaded.path),
-                runner.options_json(options),
-                {"task": loaded.name, "fingerprint": loaded.fingerprint, **revision_of(loaded)},
-            )
+            given = {name for name in asked if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+            run, loaded, options = found(store, resume, task, asked, given)
         with worked_on(run):
+            run = gone_on(store, run, options, sandbox)
             result = _optimized(loaded, options, store, run, no_sandbox, keep_workspace)
-    folder = _write_out(loaded, run, result, out)
-    say_kept(keep_workspace)
+        folder = _write_out(loaded, store, run, result, out)
     if as_json:
         print_json({**result, "files": str(folder)})
     else:
@@ -122,7 +108,7 @@ def optimize(
 
 
 def _optimized(task: Task, options: Options, store: Store, run: Run, no_sandbox: bool, keep: bool) -> dict[str, Any]:
-    resume = f"kernelwright optimize --resume {run.id}"
+    resume = f"kernelwright optimize --resume {run.id}{' --no-sandbox' if no_sandbox else ''}"
     try:
         store.set_status(run.id, "running")
         return _searched(task, options, store, run, no_sandbox, keep)
@@ -164,84 +150,16 @@ def _make(folder: Path) -> None:
         raise UsageError(f"--out {folder} cannot be written", "a folder that this user may write", "another --out")
 
 
-def _options(asked: dict[str, Any]) -> Options:
-    model, base_url = asked["model"], asked["base_url"]
-    policy = asked["policy"] or ("endpoint" if model or base_url else "rules")
-    if policy == "endpoint" and not (model and base_url):
-        raise UsageError(
-            "the endpoint policy needs a model and a server",
-            "--model NAME and --base-url URL",
-            "--policy rules, which needs neither",
-        )
-    if policy == "rules" and (model or base_url):
-        raise UsageError("the rules policy has no model", "no --model and no --base-url", "--policy endpoint")
-    if asked["max_cost"] is not None and asked["price"] is None:
-        raise UsageError(
-            "--max-cost cannot hold without a price", "--price IN OUT beside it", "--max-tokens, which always holds"
-        )
-    settings = (
-        {key: asked[key] for key in ("model", "base_url", "temperature", "price")} if policy == "endpoint" else None
-    )
-    return Options(
-        policy,
-        asked["attempts"],
-        asked["max_calls"],
-        asked["time_limit"],
-        asked["max_tokens"],
-        asked["max_cost"],
-        asked["seed"],
-        tuple(name for name in NAMES if name not in asked["without"]),
-        settings,
-    )
-
-
-def policy_of(options: Options) -> Policy:
-    """The policy that the options name."""
-    if options.policy == "rules":
-        return RulesPolicy()
-    settings = options.settings or {}
-    price = Price(*settings["price"]) if settings.get("price") else None
-    return Endpoint(
-        settings["model"], settings["base_url"], temperature=settings.get("temperature"), seed=options.seed, price=price
-    )
-
-
-def revision_of(task: Task) -> dict[str, Any]:
-    """The git revision of the task's repository and whether it was dirty; empty where it is no checkout."""
-
-    def git(*words: str) -> str | None:
-        # Without the locks, status does not write what it learned into the user's index.
-        command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", str(task.root), *words]
-        done = subprocess.run(command, capture_output=True, text=True, errors="surrogateescape")
-        return done.stdout if done.returncode == 0 else None
-
-    try:
-        revision, status = git("rev-parse", "HEAD"), git("status", "--porcelain", "--untracked-files=no", "--", ".")
-    except FileNotFoundError:
-        return {}
-    return {"revision": revision.strip(), "dirty": bool(status)} if revision else {}
-
-
-def _require_same(run: Run, task: Task) -> None:
-    if run.provenance.get("fingerprint") not in (None, task.fingerprint):
-        raise TaskError(
-            f"{task.path} has changed since run {run.id}",
-            "the task that the run began with",
-            "a new run: kernelwright optimize TASK",
-        )
-
-
-def _write_out(task: Task, run: Run, result: dict[str, Any], out: Path | None) -> Path:
+def _write_out(task: Task, store: Store, run: Run, result: dict[str, Any], out: Path | None) -> Path:
     """The run's files in the state folder, and copies where the user asked for them."""
     files = {"result.json": json.dumps(result, indent=1, ensure_ascii=False) + "\n"}
     if result["candidate"] is not None:
         files["candidate.json"] = json.dumps(result["candidate"], indent=1, ensure_ascii=False) + "\n"
     if result["patch"]:
         files[patch_name(task)] = result["patch"]
-    with Store.open() as store:
-        for attempt in store.attempts_begun(run.id):
-            lines = [json.dumps(message.to_json(), ensure_ascii=False) for message in store.messages(run.id, attempt)]
-            files[f"trace-{attempt}.jsonl"] = "\n".join(lines) + "\n"
+    for attempt in store.attempts_begun(run.id):
+        lines = [json.dumps(message.to_json(), ensure_ascii=False) for message in store.messages(run.id, attempt)]
+        files[f"trace-{attempt}.jsonl"] = "\n".join(lines) + "\n"
     kept = folder_of(run)
     for folder in filter(None, (kept, out)):
         folder.mkdir(parents=True, exist_ok=True)
@@ -253,14 +171,13 @@ def _write_out(task: Task, run: Run, result: dict[str, Any], out: Path | None) -
 
 
 @click.command(short_help="List what the embedded policy knows.")
+@click.option("--explain", "explained", is_flag=True, help="Each rule with its precondition and its reason.")
 @json_option
-def rules(as_json: bool) -> None:
-    """What the embedded policy knows: each rule with its precondition and its reason."""
-    _print_rules(as_json)
-
-
-def _print_rules(as_json: bool) -> None:
+def rules(explained: bool, as_json: bool) -> None:
+    """What the embedded policy knows: the rules by name; with --explain when each is tried, why, what it assumes."""
     if as_json:
         print_json({"schema": SCHEMA, "rules": listing()})
-    else:
+    elif explained:
         click.echo(explain())
+    else:
+        click.echo("\n".join(map(present.rule, listing())))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,29 +13,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from kernelwright.cli.options import console, json_option, print_json, progress_display, run_async, sandbox_for
-from kernelwright.commands import tool_path, words
-from kernelwright.errors import KernelwrightError, UsageError
-from kernelwright.execute import REPO, Workshop
-from kernelwright.init import TaskDraft, adapt, draft, render
-from kernelwright.init.building import RunDraft
-from kernelwright.init.draft import language_of
-from kernelwright.init.hot import PROFILE_FLAGS, HotFunction, functions_of, hot_functions, hot_kernels, profile
+from kernelwright.errors import UsageError
+from kernelwright.init import running
+from kernelwright.init.hot import HotFunction
 from kernelwright.outcome import SCHEMA
-from kernelwright.sandbox import Bind, Job, JobResult, Limits, Sandbox
-from kernelwright.source import SOURCE_SUFFIXES, find_functions
-from kernelwright.task import TASK_FILE, Task, load_task
-from kernelwright.trial import Progress
-
-PROFILE_TIMEOUT_S = 600.0
-
-
-@dataclass(frozen=True)
-class Found:
-    """What init made: the draft, the text of its task file, and why the trial run failed, where it did."""
-
-    draft: TaskDraft
-    text: str
-    trouble: KernelwrightError | None
+from kernelwright.task import TASK_FILE
 
 
 @click.command(short_help="Write a first task file by reading the repository.")
@@ -75,19 +55,20 @@ def init(
     if hot:
         if sandbox is None:
             raise UsageError("--hot runs the program", "either --hot or --no-run", "--hot alone")
-        _print_hot(run_async(_hot(root, relative, sandbox, command)), as_json)
+        _print_hot(run_async(running.hot(root, relative, sandbox, command)), as_json)
         return
-    drafted = _with_run(run_async(_drafted(root, relative, kernel, sandbox)), command)
+    drafted = running.with_run(run_async(running.drafted(root, relative, kernel, sandbox)), command)
     target = (out or drafted.root / drafted.workdir / TASK_FILE).resolve()
     if target.exists() and not force:
         raise UsageError(f"{target} is there already", "a new file", "--force to overwrite it, or --out FILE")
     with progress_display() as progress:
-        found = run_async(_proven(drafted, target, sandbox, progress))
+        found = run_async(running.tried(drafted, target, sandbox, progress))
     if as_json:
         print_json(
             {
                 "schema": SCHEMA,
                 "task_file": str(target),
+                "sandbox": sandbox.name if sandbox else None,
                 "proven": found.draft.proven,
                 "notes": list(found.draft.notes),
                 "trouble": found.trouble.to_json()["error"] if found.trouble else None,
@@ -117,101 +98,6 @@ def _placed(file: Path, repo: Path | None) -> tuple[Path, str]:
 
 def _checkout(path: Path) -> Path:
     return next((folder for folder in path.parents if (folder / ".git").exists()), path.parent)
-
-
-async def _drafted(root: Path, file: str, kernel: str | None, sandbox: Sandbox | None) -> TaskDraft:
-    if sandbox is None:
-        return await draft(root, file, kernel)
-
-    async def asked(argv: Sequence[str], folder: str) -> JobResult:
-        binds = (Bind(root, REPO),)
-        return await sandbox.run(Job(tuple(argv), f"{REPO}/{folder}", binds, {"PATH": tool_path()}, Limits(60.0)))
-
-    return await draft(root, file, kernel, run=asked)
-
-
-def _with_run(drafted: TaskDraft, command: str | None) -> TaskDraft:
-    """The draft with one run of the user's own in place of those that the Makefile names."""
-    if command is None:
-        return drafted
-    env = drafted.building.runs[0].env if drafted.building.runs else {}
-    return replace(drafted, building=replace(drafted.building, runs=(RunDraft("first", command, env),)))
-
-
-async def _proven(drafted: TaskDraft, target: Path, sandbox: Sandbox | None, progress: Progress) -> Found:
-    """Write the draft, build and run it, and write it again as the run corrects it."""
-    text = render(drafted, target)
-    _write(target, text)
-    if sandbox is None:
-        return Found(drafted, text, None)
-    try:
-        task = load_task(target)
-        async with Workshop(task, sandbox) as shop:
-            progress("building the original")
-            built = await shop.build_baseline()
-            progress(f"running it: {task.shown[0].command}")
-            result = await shop.run(built, task.shown[0])
-    except KernelwrightError as trouble:
-        return Found(drafted, text, trouble)
-    settled = adapt(drafted, result.job.exit_code, result.text, result.job.wall_s)
-    text = render(settled, target)
-    _write(target, text)
-    return Found(settled, text, None)
-
-
-def _write(target: Path, text: str) -> None:
-    try:
-        target.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(
-            f"{target} cannot be written: {error.strerror}", "a folder that can be written", "--out FILE"
-        ) from None
-
-
-async def _hot(root: Path, file: str, sandbox: Sandbox, command: str | None) -> list[HotFunction]:
-    """Where one run of the program that `file` belongs to spends its time."""
-    data = (root / file).read_bytes()
-    functions = find_functions(data, language_of(data, Path(file).suffix))
-    if not functions:
-        raise UsageError(
-            f"{file} defines no function",
-            "a source file of the program",
-            "the file with the hot loop, or the one with main",
-        )
-    drafted = _with_run(await _drafted(root, file, functions[0].name, sandbox), command)
-    target = root / drafted.workdir / TASK_FILE
-    task = _without_file(render(drafted, target), target)
-    sources = {
-        str(path.relative_to(root)): path.read_bytes()
-        for path in sorted((root / drafted.workdir).rglob("*"))
-        if path.suffix in SOURCE_SUFFIXES and path.is_file()
-    }
-    known = functions_of(sources, task.language)
-    if task.language == "cpp":
-        task = task.model_copy(
-            update={"build": task.build.model_copy(update={"flags": (*task.build.flags, *PROFILE_FLAGS)})}
-        )
-    async with Workshop(task, sandbox) as shop:
-        built = await shop.build_baseline()
-        run = task.shown[0]
-        if task.language != "cpp":
-            return hot_kernels((await shop.run(built, run, recorded=True)).kernels or (), known)
-
-        async def execute(argv: Sequence[str], folder: str) -> JobResult:
-            bind = Bind(built.slot.folder, REPO, writable=True)
-            env = {"PATH": tool_path(), **run.env}
-            limits = Limits(PROFILE_TIMEOUT_S, task.needs.memory_bytes, output_bytes=2**28)
-            return await sandbox.run(Job(tuple(argv), folder, (bind,), env, limits))
-
-        return hot_functions(
-            await profile(execute, words(run.command, shop.arch, task.build.flags), shop.cwd), known, sources
-        )
-
-
-def _without_file(text: str, target: Path) -> Task:
-    """The task of a text that is not written anywhere."""
-
-    return Task.model_validate({**tomllib.loads(text), "path": target.resolve()})
 
 
 def _print_hot(found: Sequence[HotFunction], as_json: bool) -> None:

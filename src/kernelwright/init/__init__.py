@@ -1,10 +1,10 @@
 """`kernelwright init`: a first task file for a repository, by reading its Makefile, its run target and what it prints.
 
-`draft` reads, `settle` corrects by a real run, `render` writes. `hot` profiles a run and proposes regions. What runs here
-runs through a callable that the caller gives: the sandbox.
+`draft` reads, `adapt` corrects by a real run, `render` writes; `running` has what is run for that, and `hot` reads the
+profile from which regions are proposed.
 """
 
-from kernelwright.init.draft import TaskDraft, adapt, draft, settle
+from kernelwright.init.draft import TaskDraft, adapt, draft
 from kernelwright.init.render import render
 
-__all__ = ["TaskDraft", "adapt", "draft", "render", "settle"]
+__all__ = ["TaskDraft", "adapt", "draft", "render"]

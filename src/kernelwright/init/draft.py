@@ -6,9 +6,9 @@ import difflib
 import os
 import re
 import shutil
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from kernelwright.errors import UsageError
 from kernelwright.init.building import Building, Have, read_building
@@ -245,17 +245,6 @@ def _written(sources: Sequence[Path], root: Path) -> list[str]:
             notes.append(f"{source.relative_to(root).as_posix()}:{line} writes the file {name}: where it holds results, name"
                          ' it among the outputs of a run and add a check of kind "file".')  # fmt: skip
     return notes[:3]
-
-
-TryRun = Callable[[str], Awaitable[tuple[int | None, str]]]
-"""Builds if needed, runs a command of the draft in its working folder, and gives exit code and output."""
-
-
-async def settle(task: TaskDraft, try_run: TryRun) -> TaskDraft:
-    """The draft after one real run of its first command: patterns that match nothing go, numbers get their scale."""
-    command = task.building.runs[0].command if task.building.runs else f"./{PurePosixPath(task.building.artifact).name}"
-    exit_code, output = await try_run(command)
-    return adapt(task, exit_code, output)
 
 
 def adapt(task: TaskDraft, exit_code: int | None, output: str, wall_s: float | None = None) -> TaskDraft:

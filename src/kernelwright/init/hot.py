@@ -18,6 +18,7 @@ from kernelwright.sandbox import JobResult
 from kernelwright.source import Function, find_functions
 from kernelwright.toolchain import Exec
 from kernelwright.toolchain.kernel_time import KernelTime
+from kernelwright.toolchain.symbols import demangled_name
 
 PROFILE_FLAGS = ("-g", "-fno-inline-functions-called-once")
 """For the profiled build: functions that are called from one place stay visible."""
@@ -29,7 +30,6 @@ _CALLGRIND = (
     "d=$(mktemp -d) && valgrind -q --tool=callgrind --compress-strings=no --compress-pos=no "
     '--callgrind-out-file="$d/profile" "$@" >"$d/out" 2>&1; cat "$d/profile"; s=$?; rm -rf "$d"; exit $s'
 )
-_OUTLINED = re.compile(r"\[clone [^\]]*\]|\.(?:_omp_fn|constprop|isra|part|cold|lto_priv|omp_outlined|clone)\b[.\d\w]*")
 
 
 @dataclass(frozen=True)
@@ -43,15 +43,6 @@ class HotFunction:
     line: int | None = None
     region: bool = False
     note: str = ""
-
-
-def base_name(symbol: str) -> str:
-    """The unqualified function name of a demangled symbol: `void a::f<int>(int*) [clone ._omp_fn.0]` is `f`."""
-    text = _OUTLINED.sub("", symbol).replace("(anonymous namespace)", "anonymous").strip()
-    while (simpler := re.sub(r"<[^<>]*>|\([^()]*\)", "", text)) != text:
-        text = simpler
-    text = re.sub(r"(?:\s|\b)(?:const|volatile|noexcept|&+)\s*$", "", text.strip())
-    return (re.split(r"::|\s|\*|&", text) or [""])[-1]
 
 
 async def profile(execute: Exec, command: Sequence[str], folder: str) -> str:
@@ -97,7 +88,7 @@ def hot_kernels(
     """The same from the kernel times of a GPU; the share is of the time in kernels."""
     totals: Counter[str] = Counter()
     for time in times:
-        totals[base_name(time.name)] += time.total_s  # type: ignore[assignment]
+        totals[demangled_name(time.name)] += time.total_s  # type: ignore[assignment]
     whole = sum(totals.values()) or 1.0
     return [_located(name, total / whole, functions.get(name, ()), {}) for name, total in totals.most_common()]
 
@@ -140,7 +131,7 @@ def _perf_costs(text: str, known: set[str]) -> Counter[str]:
     costs: Counter[str] = Counter()
     for block in re.split(r"\n\s*\n", text):
         frames = [
-            base_name(found[1])
+            demangled_name(found[1])
             for found in re.finditer(r"^\s+[0-9a-f]+\s+(.*?)(?:\+0x[0-9a-f]+)?\s\([^()]*\)$", block, re.M)
         ]
         if frames:
@@ -158,7 +149,7 @@ def _callgrind_costs(text: str, known: set[str]) -> Counter[str]:
     for line in text.splitlines():
         key, equals, value = line.partition("=")
         if equals and key in ("fn", "cfn"):
-            name = base_name(value)
+            name = demangled_name(value)
             current, callee = (name, callee) if key == "fn" else (current, name)
         elif key == "calls":
             after_calls = True

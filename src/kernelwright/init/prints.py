@@ -2,7 +2,7 @@
 
 `printf` formats, `std::cout` chains and `std::print` calls become lines of literal text and values; words near a value
 say whether it is a time, a rate, an error or a checksum. All of it is a guess for a person to look at; a real run
-(`kernelwright.init.settle`) corrects it.
+(`kernelwright.init.adapt`) corrects it.
 """
 
 from __future__ import annotations

@@ -58,8 +58,8 @@ _REFUSED = {
         r"|fe(?:hold|clear)except|feupdateenv|_controlfp\w*|_(?:read|write)[fg]sbase\w*|_f?x(?:save|rstor)\w*|omp_set_\w+|kmp_set_\w+|omp_pause_\w+"
     ),
     _STACK: re.compile(
-        r"__builtin_(?:return_address|frame_address|dwarf_\w+|apply\w*|va_\w+|extract_return_addr|unwind_\w+|eh_\w+|stack_\w+)"
-        r"|_AddressOfReturnAddress|_ReturnAddress|backtrace\w*|[gs]etcontext|makecontext|swapcontext|_GLOBAL_OFFSET_TABLE_"
+        r"__builtin_(?:return_address|frame_address|dwarf_\w+|apply\w*|va_\w+|extract_return_addr|unwind_\w+|eh_\w+|stack_\w+|alloca\w*)"
+        r"|alloca|_AddressOfReturnAddress|_ReturnAddress|backtrace\w*|[gs]etcontext|makecontext|swapcontext|_GLOBAL_OFFSET_TABLE_"
         r"|__dso_handle|__ehdr_start|__data_start|data_start|__bss_start|__executable_start|_end|_etext|_edata"
         r"|__(?:pre)?init_array\w*|__fini_array\w*|_DYNAMIC|link_map|_r_debug"
     ),
@@ -104,7 +104,7 @@ KEPT_CALLS = re.compile(
 """Calls that wait for the device or ask whether it failed: where the original makes one, a candidate makes it too."""
 
 _BUILTINS_ALLOWED = re.compile(
-    r"__builtin_(?:assume_aligned|cpu_(?:supports|init|is)|expect(?:_with_probability)?|prefetch|mem(?:cpy|set|move)|alloca(?:_with_align)?|offsetof"
+    r"__builtin_(?:assume_aligned|cpu_(?:supports|init|is)|expect(?:_with_probability)?|prefetch|mem(?:cpy|set|move)|offsetof"
     r"|popcount\w*|parity\w*|c[lt]z\w*|ffs\w*|bswap\d+|rotate\w+|bitreverse\d+|(?:add|sub|mul)\w*_overflow\w*|shuffle\w*"
     r"|convertvector|reduce_\w+|elementwise_\w+|bit_cast|is_constant_evaluated|constant_p|types_compatible_p|choose_expr"
     r"|signbit\w*|copysign\w*|isnan|isinf\w*|isfinite|isnormal|isgreater\w*|isless\w*|nans?[fl]?|inf[fl]?|huge_val[fl]?"

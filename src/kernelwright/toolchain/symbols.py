@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 
 from kernelwright.toolchain import Exec
 
+_OUTLINED = re.compile(r"\[clone [^\]]*\]|\.(?:_omp_fn|constprop|isra|part|cold|lto_priv|omp_outlined|clone)\b[.\d\w]*")
+
 
 def base_name(symbol: str) -> str:
     """The unqualified name of the function that a symbol names: `axpy` of `_ZN2ns4axpyIfEEvi`; a C symbol is its own.
@@ -45,3 +47,12 @@ async def demangle(symbols: Sequence[str], cwd: str, exec_: Exec) -> dict[str, s
     done = await exec_(["sh", "-c", 'command -v c++filt >/dev/null && exec c++filt "$@"', "sh", *wanted], cwd)
     lines = done.stdout.decode(errors="replace").splitlines()
     return dict(zip(wanted, lines, strict=True)) if done.exit_code == 0 and len(lines) == len(wanted) else plain
+
+
+def demangled_name(symbol: str) -> str:
+    """The unqualified function name of a demangled symbol: `void a::f<int>(int*) [clone ._omp_fn.0]` is `f`."""
+    text = _OUTLINED.sub("", symbol).replace("(anonymous namespace)", "anonymous").strip()
+    while (simpler := re.sub(r"<[^<>]*>|\([^()]*\)", "", text)) != text:
+        text = simpler
+    text = re.sub(r"(?:\s|\b)(?:const|volatile|noexcept|&+)\s*$", "", text.strip())
+    return (re.split(r"::|\s|\*|&", text) or [""])[-1]

@@ -1,0 +1,163 @@
+"""What `init` runs: make, asked for its commands; the draft, built and run once; the run's profile.
+
+Everything runs in a workshop, that is in the sandbox over a private copy, with the repository itself out of sight: even
+`make -n` executes parts of a Makefile, and may write what it includes. Nothing but the task file is written here.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from pydantic import ValidationError
+
+from kernelwright.commands import tool_path, words
+from kernelwright.errors import KernelwrightError, TaskError, UsageError
+from kernelwright.execute import REPO, Workshop
+from kernelwright.init.building import RunDraft
+from kernelwright.init.draft import TaskDraft, adapt, draft, language_of
+from kernelwright.init.hot import PROFILE_FLAGS, HotFunction, functions_of, hot_functions, hot_kernels, profile
+from kernelwright.init.render import render
+from kernelwright.sandbox import Bind, Job, JobResult, Limits, Sandbox
+from kernelwright.source import SOURCE_SUFFIXES, find_functions
+from kernelwright.task import TASK_FILE, Task, load_task
+from kernelwright.trace import Candidate
+from kernelwright.trial import Progress
+
+MAKE_TIMEOUT_S = 60.0
+PROFILE_TIMEOUT_S = 600.0
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A draft after its trial run, the text of its task file, and why the trial failed, where it did."""
+
+    draft: TaskDraft
+    text: str
+    trouble: KernelwrightError | None
+
+
+async def drafted(root: Path, file: str, kernel: str | None, sandbox: Sandbox | None) -> TaskDraft:
+    """The draft for `file` (relative to `root`); with a sandbox, make itself says what the run target starts.
+
+    Raises UsageError for a file or kernel that is not there or not clear.
+    """
+    read = await draft(root, file, kernel)
+    if sandbox is None:
+        return read
+    box = sandbox
+
+    async def asked(argv: Sequence[str], folder: str) -> JobResult:
+        return await _in_a_copy(read, box, argv, root / folder)
+
+    try:
+        return await draft(root, file, kernel, run=asked)
+    except TaskError:  # what was read is no task yet, or cannot be copied: the trial run says so
+        return read
+
+
+async def _in_a_copy(read: TaskDraft, sandbox: Sandbox, argv: Sequence[str], folder: Path) -> JobResult:
+    """Run `argv` where a copy of the repository has `folder`; printed paths are those that a task's runs see."""
+    async with Workshop(_unwritten(read), sandbox) as shop, shop.spliced_slot(Candidate({})) as slot:
+        cwd = str(PurePosixPath(REPO) / folder.relative_to(read.root))
+        binds = (Bind(slot.folder, REPO, writable=True),)
+        result = await shop.run_job(Job(tuple(argv), cwd, binds, {"PATH": tool_path()}, Limits(MAKE_TIMEOUT_S)))
+        seen = sandbox.inside(slot.folder, REPO).encode()
+        return replace(result, stdout=result.stdout.replace(seen, REPO.encode()))
+
+
+def _unwritten(read: TaskDraft) -> Task:
+    """The draft as a task whose file does not exist. Raises TaskError where it is none yet."""
+    target = read.root / read.workdir / TASK_FILE
+    try:
+        return Task.model_validate({**tomllib.loads(render(read, target)), "path": target.resolve()})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise TaskError(
+            f"what was read of {read.file} is no task yet: {where}: {first['msg']}",
+            "a build inside the repository",
+            "init --no-run, and the rest by hand",
+        ) from None
+
+
+def with_run(read: TaskDraft, command: str | None) -> TaskDraft:
+    """The draft with one run of the user's own in place of those that the Makefile names."""
+    if command is None:
+        return read
+    env = read.building.runs[0].env if read.building.runs else {}
+    return replace(read, building=replace(read.building, runs=(RunDraft("first", command, env),)))
+
+
+async def tried(read: TaskDraft, target: Path, sandbox: Sandbox | None, progress: Progress) -> Tried:
+    """Write the draft to `target`, build and run it, and write it again as the run corrects it."""
+    text = render(read, target)
+    _write(target, text)
+    if sandbox is None:
+        return Tried(read, text, None)
+    try:
+        task = load_task(target)
+        async with Workshop(task, sandbox) as shop:
+            progress("building the original")
+            built = await shop.build_baseline()
+            progress(f"running it: {task.shown[0].command}")
+            result = await shop.run(built, task.shown[0])
+    except KernelwrightError as trouble:
+        return Tried(read, text, trouble)
+    settled = adapt(read, result.job.exit_code, result.text, result.job.wall_s)
+    text = render(settled, target)
+    _write(target, text)
+    return Tried(settled, text, None)
+
+
+def _write(target: Path, text: str) -> None:
+    try:
+        target.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"{target} cannot be written: {error.strerror}", "a folder that can be written", "--out FILE"
+        ) from None
+
+
+async def hot(root: Path, file: str, sandbox: Sandbox, command: str | None) -> list[HotFunction]:
+    """Where one run of the program that `file` belongs to spends its time, the hottest first."""
+    data = (root / file).read_bytes()
+    functions = find_functions(data, language_of(data, Path(file).suffix))
+    if not functions:
+        raise UsageError(
+            f"{file} defines no function",
+            "a source file of the program",
+            "the file with the hot loop, or the one with main",
+        )
+    read = with_run(await drafted(root, file, functions[0].name, sandbox), command)
+    task, sources = _unwritten(read), _sources(read)
+    known = functions_of(sources, task.language)
+    if task.language != "cpp":
+        async with Workshop(task, sandbox) as shop:
+            built = await shop.build_baseline()
+            return hot_kernels((await shop.run(built, task.shown[0], recorded=True)).kernels or (), known)
+    build = task.build.model_copy(update={"flags": (*task.build.flags, *PROFILE_FLAGS)})
+    return hot_functions(await _profiled(task.model_copy(update={"build": build}), sandbox), known, sources)
+
+
+def _sources(read: TaskDraft) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(read.root)): path.read_bytes()
+        for path in sorted((read.root / read.workdir).rglob("*"))
+        if path.suffix in SOURCE_SUFFIXES and path.is_file()
+    }
+
+
+async def _profiled(task: Task, sandbox: Sandbox) -> str:
+    """The profile of the first shown run, as text for `hot_functions`."""
+    async with Workshop(task, sandbox) as shop:
+        built, run = await shop.build_baseline(), task.shown[0]
+
+        async def execute(argv: Sequence[str], folder: str) -> JobResult:
+            binds = (Bind(built.slot.folder, REPO, writable=True),)
+            limits = Limits(PROFILE_TIMEOUT_S, task.needs.memory_bytes, output_bytes=2**28)
+            return await shop.run_job(Job(tuple(argv), folder, binds, {"PATH": tool_path(), **run.env}, limits))
+
+        return await profile(execute, words(run.command, shop.arch, task.build.flags), shop.cwd)
