@@ -75,8 +75,15 @@ async def calls(path: Path, sandbox: Counting, count: int) -> list[dict[str, flo
                 raise SystemExit(f"the unchanged region is called {message.data['outcome']}: {message.content}")
             own = sum(result.wall_s for result in sandbox.results)
             outside = sum(result.outside_s for result in sandbox.results)
-            rows.append({"elapsed_s": elapsed, "commands_s": own, "sandbox_s": outside - own, "rest_s": elapsed - outside,
-                         "jobs": len(sandbox.results)})
+            rows.append(
+                {
+                    "elapsed_s": elapsed,
+                    "commands_s": own,
+                    "sandbox_s": outside - own,
+                    "rest_s": elapsed - outside,
+                    "jobs": len(sandbox.results),
+                }
+            )
         return rows
 
 
@@ -86,8 +93,15 @@ async def measured(path: Path, count: int) -> dict[str, Any]:
     rows = await calls(path, Counting(sandbox), count)
     middle = {key: statistics.median(row[key] for row in rows) for key in rows[0]}
     overhead = statistics.median(row["elapsed_s"] - row["commands_s"] for row in rows)
-    return {"task": path.name, "calls": count, "sandbox_start_up_s": statistics.median(opening), "median": middle,
-            "overhead_s": overhead, "overhead_share": overhead / middle["commands_s"], "rows": rows}
+    return {
+        "task": path.name,
+        "calls": count,
+        "sandbox_start_up_s": statistics.median(opening),
+        "median": middle,
+        "overhead_s": overhead,
+        "overhead_share": overhead / middle["commands_s"],
+        "rows": rows,
+    }
 
 
 def main() -> None:
@@ -101,7 +115,9 @@ def main() -> None:
         asked.json.write_text(json.dumps(found, indent=1) + "\n")
     middle = found["median"]
     print(f"opening the sandbox           {found['sandbox_start_up_s'] * 1e3:8.1f} ms (median of 200)")
-    print(f"a call, median of {found['calls']:<4}        {middle['elapsed_s'] * 1e3:8.1f} ms, {middle['jobs']:.0f} jobs")
+    print(
+        f"a call, median of {found['calls']:<4}        {middle['elapsed_s'] * 1e3:8.1f} ms, {middle['jobs']:.0f} jobs"
+    )
     print(f"  build and runs themselves   {middle['commands_s'] * 1e3:8.1f} ms")
     print(f"  opening the sandbox         {middle['sandbox_s'] * 1e3:8.1f} ms")
     print(f"  all else                    {middle['rest_s'] * 1e3:8.1f} ms")

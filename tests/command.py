@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from kernelwright import cli, runner
+from kernelwright import cli, proving, runner
 from kernelwright.outcome import Comparison, Interval, Outcome, Verdict
 from kernelwright.store import Run, Store
 from kernelwright.task import load_task
@@ -97,7 +97,9 @@ def finished(app: Path, answer: Candidate, comparison: Comparison = Comparison.F
         store.append_message(run.id, 0, Message("user", "the task"))
         store.finish_attempt(run.id, 0, StopReason.ANSWERED, answer)
         verdict = Verdict(task.name, Outcome.CORRECT, "", comparison, 2.0, Interval(1.9, 2.1), 0.99)
-        result = runner.result_of(task, store, run, 0, verdict, {"code": 2.0, "flags": 1.0})
+        result = proving.result_of(
+            task, store, run, proving.Proposal(0, answer, 2.0), verdict, {"code": 2.0, "flags": 1.0}
+        )
         store.save_result(run.id, "optimize", result)
         store.set_status(run.id, "done")
         return run

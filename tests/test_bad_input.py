@@ -370,12 +370,14 @@ def test_names_with_spaces_and_of_other_languages_are_no_mistake(capsys: Capture
     build = "'''g++ -std=c++17 {flags} -o \"the app\" \"src dir/haupt ü.cpp\" \"src dir/checks.cpp\"'''"
     toml = change(toml, '"make EXTRA_CFLAGS={flags}"', build)
     toml = change(change(toml, 'artifact = "app"', 'artifact = "the app"'), '"./app 20000"', "'\"./the app\" 20000'")
-    toml = change(change(toml, '"./app 3001 77"', "'\"./the app\" 3001 77'"), '"field.txt"', '"field.txt"')
+    toml = change(change(toml, '"./app 3001 77"', "'\"./the app\" 3001 77'"), '"field.txt"', '"das Feld ü.txt"')
     toml = change(toml, 'name = "small"', 'name = "kleiner Läuf (1)"')
     app = make_app(tmp_path / "mein répo", kernelwright_toml=toml)
     (app / "src").rename(app / "src dir")
     (app / "src dir/smooth.hpp").rename(app / "src dir/glätten 火.hpp")
-    (app / "src dir/main.cpp").write_text(change(MAIN, "smooth.hpp", "glätten 火.hpp"))
+    (app / "src dir/main.cpp").write_text(
+        change(change(MAIN, "smooth.hpp", "glätten 火.hpp"), "field.txt", "das Feld ü.txt")
+    )
     (app / "src dir/main.cpp").rename(app / "src dir/haupt ü.cpp")
     before = fingerprint(app)
     said = program(

@@ -225,3 +225,5 @@ def test_a_nan_passes_only_where_the_original_has_one() -> None:
     assert compare_numbers([nan, 1.0], [nan, 1.0], 0.0, 0.0)[0]
     assert not compare_numbers([nan, 1.0], [0.0, 1.0], 1e9, 1e9)[0]
     assert not compare_numbers([float("inf")], [1.0], 1.0, 1.0)[0]
+    assert not compare_numbers([0.0], [float("inf")], 1e-3, 0.0)[0]
+    assert compare_numbers([float("inf")], [float("inf")], 1e-3, 0.0)[0]

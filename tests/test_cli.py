@@ -81,13 +81,21 @@ def test_without_a_sandbox_only_when_asked_and_then_on_record(
     assert (said.code, said.data["outcome"]) == (0, "correct")
     assert said.data["provenance"]["sandbox"] == "none"
     assert "run without a sandbox" in said.data["notes"]
+    for options, name in (((), "bubblewrap"), (("--no-sandbox",), "none")):
+        assert kernelwright(capsys, "bench", app, "--runs", 1, "--json", *options).data["sandbox"] == name
 
 
 def test_a_kept_workspace_is_named_and_clean_removes_it(capsys: Capture, app: Path, tmp_path: Path, home: Path) -> None:
     said = kernelwright(capsys, "verify", app, written(tmp_path, WRONG), "--keep-workspace")
     [kept] = (home / "work").iterdir()
     assert f"kept: {kept}" in said.err
-    assert kernelwright(capsys, "clean", "--json").data == {"schema": 1, "workspaces": [str(kept)], "runs": []}
+    (app / "src/main.cpp").write_text("int main( {")
+    failed = kernelwright(capsys, "bench", app, "--keep-workspace", "--json")
+    [other] = set((home / "work").iterdir()) - {kept}
+    assert (failed.code, "does not build" in failed.error["what"]) == (2, True)
+    assert [line for line in failed.err.splitlines() if line.startswith("kept:")] == [f"kept: {other}"]
+    removed = kernelwright(capsys, "clean", "--json").data
+    assert (sorted(removed["workspaces"]), removed["runs"]) == (sorted(map(str, (kept, other))), [])
     assert list((home / "work").iterdir()) == []
 
 
@@ -258,6 +266,55 @@ def test_optimize_that_is_interrupted_goes_on_to_the_same_kind_of_result(
     assert (said.code, said.data["outcome"]) == (0, "correct")
     assert set(said.data) == OPTIMIZE_KEYS | {"files"}
     assert [run["status"] for run in kernelwright(capsys, "runs", "--json").data["runs"]] == ["done"]
+
+
+def test_a_run_says_from_its_beginning_and_ever_after_that_it_has_no_sandbox(
+    capsys: Capture, home: Path, app: Path
+) -> None:
+    def sandbox() -> str:
+        name: str = kernelwright(capsys, "show", "--json").data["run"]["provenance"]["sandbox"]
+        return name
+
+    process = start("optimize", app, "--max-calls", 1, "--no-sandbox", "--json")
+    lines_until(process, "attempt 1")
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert json.loads(out)["error"]["try"].endswith(" --no-sandbox")
+    assert sandbox() == "none"
+    assert kernelwright(capsys, "optimize", "--resume", "last", "--json").code == 0
+    assert sandbox() == "none"
+    assert "without a sandbox" in kernelwright(capsys, "show").out
+
+
+def test_a_run_goes_on_with_other_limits_and_as_nothing_else(capsys: Capture, home: Path, app: Path) -> None:
+    first = kernelwright(capsys, "optimize", app, "--max-calls", 1, "--seed", 3, "--json").data
+    assert (len(first["attempts"]), first["options"]["max_calls"]) == (1, 1)
+    go_on = ("optimize", "--resume", "last", "--json")
+    refused = kernelwright(capsys, *go_on, "--seed", 3, "--without", "search", "--price", 1, 2)
+    assert (refused.code, refused.error["kind"]) == (2, "usage")
+    assert "--price, --without, --seed beside --resume" in refused.error["what"]
+    assert "without a price" in kernelwright(capsys, *go_on, "--max-cost", 1).error["what"]
+    said = kernelwright(capsys, *go_on, "--attempts", 2, "--time-limit", 40, "--max-tokens", 9).data
+    changed = {"attempts": 2, "time_limit_s": 40.0, "max_tokens": 9}
+    assert said["options"] == {**first["options"], **changed}
+    assert len(said["attempts"]) == 2
+    assert kernelwright(capsys, "show", "--json").data["run"]["options"] == said["options"]
+    header = app / "src/smooth.hpp"
+    header.write_text("// a new first line\n" + header.read_text())
+    assert kernelwright(capsys, *go_on).code == 0
+    header.write_text(header.read_text().replace("double sum = 0.0", "double sum = 0"))
+    other = kernelwright(capsys, *go_on)
+    assert (other.code, "the code of smooth has changed since run" in other.error["what"]) == (2, True)
+    assert kernelwright(capsys, "show", "--json").data["run"]["status"] == "done"
+
+
+def test_rules_are_listed_and_explained(capsys: Capture) -> None:
+    listed, explained = kernelwright(capsys, "rules"), kernelwright(capsys, "rules", "--explain")
+    names = [rule["name"] for rule in kernelwright(capsys, "rules", "--json").data["rules"]]
+    assert [line.split()[0] for line in listed.out.splitlines()] == names
+    assert all(f"{name} (" in explained.out for name in names)
+    assert "  when " in explained.out
+    assert "--explain" in kernelwright(capsys, "optimize", "--explain", "--json").error["what"]
 
 
 def test_a_product_that_is_killed_leaves_no_job_and_the_next_start_sweeps(

@@ -18,7 +18,7 @@ PACKAGE = "kernelwright"
 LAYERS = (
     "errors outcome task trace",
     "state source blocks calls candidates preprocessor macros probes screen workspace sandbox toolchain interpose commands "
-    "kernels execute acceptance analysis checks conditions limits measure slots stats trial store policy",
+    "kernels execute by_hand acceptance analysis checks conditions limits measure slots stats trial store policy",
     "pool toolbox tools",
     "policy.endpoint policy.wire policy.local policy.rules policy.scripted chat explain rollout doubts verify reward accept",
     "suites proving runner report train init",

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from command import fingerprint, kernelwright
 from kernelwright.errors import UsageError
-from kernelwright.init import TaskDraft, adapt, draft, render, settle
+from kernelwright.init import TaskDraft, adapt, draft, render
 from kernelwright.init.hot import (
     PROFILE_FLAGS,
-    base_name,
     functions_of,
     hot_functions,
     hot_kernels,
@@ -33,6 +33,7 @@ from kernelwright.sandbox import JobResult
 from kernelwright.source import region_spans
 from kernelwright.task import Build, NumberCheck, PatternCheck, RegexTime, Task, WallTime, load_task
 from kernelwright.toolchain.kernel_time import KernelTime
+from kernelwright.toolchain.symbols import demangled_name
 
 MAKEFILE = """\
 CC = nvcc
@@ -268,15 +269,46 @@ def test_make_itself_says_the_truth_about_the_run_target(tmp_path: Path) -> None
     assert "make -n" in task.building.source
 
 
-async def built_and_run(task: TaskDraft) -> TaskDraft:
-    async def try_run(command: str) -> tuple[int | None, str]:
-        words = [word.replace("{jobs}", "2").replace("{flags}", "") for word in shlex.split(task.building.command)]
-        built = await here(words, str(task.building.folder))
-        assert built.exit_code == 0, built.stderr.decode()
-        done = await here(shlex.split(command), str(task.building.folder))
-        return done.exit_code, done.stdout.decode()
+GENERATED = "-include sizes.mk\nsizes.mk:\n\techo 'SIZE := 2000' > $@\n\ttouch $(CURDIR)/../seen-by-make\n"
 
-    return await settle(task, try_run)
+
+@needs_make
+@pytest.mark.parametrize("options", [(), ("--no-sandbox",)])
+@pytest.mark.parametrize("hot", [(), ("--hot",)])
+def test_what_make_writes_when_it_is_only_asked_never_reaches_the_repository(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], hot: tuple[str, ...]
+) -> None:
+    makefile = GENERATED + OMP_MAKEFILE.replace("SIZE := $(shell echo 2000)\n", "")
+    root = repository(tmp_path / "top", **{"app/main.cpp": OMP_SOURCE, "app/Makefile": makefile})
+    before = fingerprint(tmp_path / "top")
+    out = tmp_path / "task.toml"
+    if hot and not (perf_samples() or shutil.which("valgrind")):
+        pytest.skip("no profiler works here")
+    said = kernelwright(
+        capsys, "init", "--file", root / "app/main.cpp", "--repo", root, "--out", out, *hot, *options, "--json"
+    )
+    assert said.code == 0, said
+    assert fingerprint(tmp_path / "top") == before
+    if not hot:
+        assert (said.data["sandbox"], said.data["trouble"]) == ("none" if options else "bubblewrap", None)
+        assert "by make -n" in out.read_text()
+        assert load_task(out).run[0].command == "./main 2000"
+
+
+@needs_make
+def test_what_is_no_task_yet_is_not_asked_of_make(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    makefile = OMP_MAKEFILE.replace("program = main", "program = ../../main")
+    root = repository(tmp_path / "top", **{"main.cpp": OMP_SOURCE, "Makefile": makefile})
+    said = kernelwright(capsys, "init", "--file", root / "main.cpp", "--repo", root, "--json")
+    assert (said.code, "build.artifact" in said.data["trouble"]["what"]) == (0, True)
+
+
+async def built_and_run(task: TaskDraft) -> TaskDraft:
+    words = [word.replace("{jobs}", "2").replace("{flags}", "") for word in shlex.split(task.building.command)]
+    built = await here(words, str(task.building.folder))
+    assert built.exit_code == 0, built.stderr.decode()
+    done = await here(shlex.split(task.building.runs[0].command), str(task.building.folder))
+    return adapt(task, done.exit_code, done.stdout.decode())
 
 
 @needs_make
@@ -477,7 +509,7 @@ def test_any_text_survives_being_written_as_toml(text: str) -> None:
     ],
 )
 def test_symbols_lead_back_to_the_functions_name(symbol: str, name: str) -> None:
-    assert base_name(symbol) == name
+    assert demangled_name(symbol) == name
 
 
 HOT_SOURCE = """\

@@ -88,6 +88,38 @@ def test_regions_of_one_file_are_read_together() -> None:
     assert refusal.region == "shift"
 
 
+def test_a_helper_in_another_region_may_not_do_what_the_region_itself_may_not() -> None:
+    other = "float first(const float* in) {\n    return in[0];\n}"
+    data = f"{SCALE}\n{other}\nint main() {{ scale(0, 0, 0); first(0); }}\n".encode()
+    scale, first = span(data, SCALE, "scale"), span(data, other, "first")
+    for helper, passes in (
+        ("inline float peek(float* p) { return p[3]; }", False),
+        ("inline float peek(float* p) { p[3] = 1; return 2; }", True),
+    ):
+        uses = SCALE.replace("{\n", "{\n    if (peek(out) == 1) n -= 1;\n", 1)
+        both = [(scale, uses), (first, f"{helper}\n{other}")]
+        assert (screen("cpp", data, splice(data, dict(both)), both) is None) is passes
+        alone = [(scale, uses)]
+        apart = screen("cpp", data, splice(data, dict(alone)), alone, (), [f"{helper}\n{other}"])
+        assert (apart is None) is passes
+
+
+HUGE = {
+    "sums": "n = n" + " + 1" * 9000 + ";",
+    "brackets": "n = " + "(" * 20000 + "1" + ")" * 20000 + ";",
+    "stars": "int " + "*" * 40000 + "p;",
+    "names": "int " + ", ".join(f"a{i}" for i in range(6000)) + ";",
+    "aliases": "".join(f"float* p{i};" for i in range(1200)) + "".join(f"p{i + 1}=p{i};" for i in range(1198, -1, -1)),
+    "stores": "if(n){out[0]=1;}" * 1500 + "out[0]=1;" + "n+=out[0];" * 2500,
+}
+
+
+@pytest.mark.parametrize("statements", HUGE.values(), ids=HUGE)
+def test_a_text_made_to_be_slow_to_read_is_read_or_refused_soon(statements: str) -> None:
+    """Each of these took from a minute to hours, or ended in a RecursionError."""
+    screened("", SCALE, "\n", SCALE.replace("{\n", "{\n    " + statements + "\n", 1))
+
+
 @pytest.mark.parametrize(
     ("use", "named"),
     [("record(0.0);", "'record'"), ("best = 0;", "'best'"), ("Watch w; w.stop();", "'Watch'"), ("DONE();", "'puts'")],

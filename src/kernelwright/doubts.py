@@ -28,6 +28,7 @@ SCRUB = ("-ftrivial-auto-var-init=pattern",)
 """Fills every variable without an initialiser, at each call (GCC 12, Clang 8)."""
 SCRUB_HEAP = {"GLIBC_TUNABLES": "glibc.malloc.perturb=165:glibc.malloc.tcache_count=0", "MALLOC_PERTURB_": "165"}
 """Fills what the C library's malloc hands out and takes back; its per-thread cache would skip that."""
+NOT_SCRUBBED = "whether the gain comes from what earlier calls left in uninitialised memory was not tried"
 
 
 @dataclass(frozen=True)
@@ -45,19 +46,24 @@ class SecondLook:
     baseline: Baseline
     rng: random.Random
     progress: Progress
+    notes: list[str] = field(default_factory=list)
+    """What could not be asked of the last candidate."""
     _scrubbed: list[Baseline | None] = field(default_factory=list)
 
     async def __call__(self, candidate: Candidate, built: Built, speedup: float) -> Doubt | None:
         """`built` is the candidate as it was timed, `speedup` its gain in the first shown run."""
+        self.notes.clear()
         return await self._scrubbed_memory(candidate, speedup) or await self._held_out(built, speedup)
 
     async def _scrubbed_memory(self, candidate: Candidate, speedup: float) -> Doubt | None:
         base = await self._scrubbed_baseline()
         if base is None:
+            self.notes.append(NOT_SCRUBBED)
             return None
         scrubbed = replace(candidate, compile_args=(*candidate.compile_args, *SCRUB))
         built = await self.baseline.shop.build(scrubbed, "scrubbed-candidate")
         if isinstance(built, BuildFailure):
+            self.notes.append(NOT_SCRUBBED)
             return None
         run = _with_scrubbed_heap(self.baseline.task.shown[0])
         try:
@@ -102,17 +108,22 @@ class SecondLook:
                     f"{run.name!r} ({seen.sentence})",
                     forged=False,
                 )
+            if seen is not None and not faster:
+                self.notes.append(
+                    f"the held-out run {run.name!r} did not tell whether it is faster there too ({seen.sentence})"
+                )
         return None
 
     async def _compare(self, base: Baseline, built: Built, run: Run, speedup: float) -> Measurement | None:
-        """Eight pairs of a run, where two do not show that enough of the gain is left; None where they do, or where the
+        """Eight pairs of a run, where two do not both show that enough of the gain is left; None where they do, or where the
         original itself fails or tells no time in this run."""
         try:
             for budget in (GLANCE, EVALUATE):
                 seen = await compare(base, built, run, budget, rng=self.rng, time_budget_s=None, progress=self.progress)
-                if budget is GLANCE and seen.speedup >= _least(speedup):
+                if budget is GLANCE and min(p.base.time_s / p.candidate.time_s for p in seen.pairs) >= _least(speedup):
                     return None
         except TaskError:
+            self.notes.append(f"run {run.name!r} could not be timed a second time")
             return None
         return seen
 

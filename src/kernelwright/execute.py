@@ -11,7 +11,6 @@ import asyncio
 import hashlib
 import os
 import re
-import shlex
 import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -33,7 +32,16 @@ from kernelwright.task import Run, Task
 from kernelwright.toolchain import kernel_time
 from kernelwright.toolchain.devices import default_arch, visible_gpus
 from kernelwright.trace import Candidate
-from kernelwright.workspace import Snapshot, WorkFolder, copy_repository, populate, restore, snapshot, to_its_end
+from kernelwright.workspace import (
+    Snapshot,
+    WorkFolder,
+    copy_repository,
+    populate,
+    restore,
+    rewritten,
+    snapshot,
+    to_its_end,
+)
 
 REPO = interpose.REPO
 OUTPUT_FILE_LIMIT = 256 * 2**20
@@ -70,7 +78,8 @@ class Slot:
     name: str
     folder: Path
     start: Snapshot
-    """The unbuilt repository, signed for this folder."""
+    """The unbuilt (but configured) repository, signed for this folder."""
+    configured: bool = False
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -82,14 +91,15 @@ class Workshop:
         self.sandbox = sandbox
         self.arch = task.build.arch or default_arch(task.language)
         self.notes: list[str] = []
-        self._keep = keep
+        self.keep = keep
         self._slots: dict[str, Slot] = {}
         self.plan = Plan()
+        self._unchanged: set[str] = set()
 
     async def __aenter__(self) -> Workshop:
         self._work = WorkFolder()
         try:
-            if self._keep:
+            if self.keep:
                 self._work.hold()
             self.folder = self._work.path
             self.pristine = self.folder / "pristine"
@@ -107,14 +117,23 @@ class Workshop:
     async def __aexit__(self, *_: object) -> None:
         await to_its_end(self._work.close)
 
-    async def _configure(self) -> None:
-        slot = self._slot("baseline")
-        assert self.task.build.configure is not None
+    async def _configure(self, slot: Slot) -> None:
+        """Once for all slots; where each lies elsewhere (no sandbox) in each anew, since CMake writes whole paths down."""
+        if self.task.build.configure is None or slot.configured:
+            return
+        slot.start = await to_its_end(restore, slot.folder, slot.start, self.sandbox.own)
         result, _ = await self._compile(slot, self.task.build.configure, ())
         if result.exit_code != 0:
             raise _baseline_broken(self.task, "configure", self.task.build.configure, result)
-        self._start = await to_its_end(snapshot, slot.folder, slot.start, self.folder / "configured")
-        slot.start = self._start
+        slot.start = await to_its_end(snapshot, slot.folder, slot.start, self.folder / f"{slot.name}-configured")
+        slot.configured = True
+        if self.same_place:
+            self._start = slot.start
+
+    @property
+    def same_place(self) -> bool:
+        """Whether every build sees the repository at the same path (without a sandbox each slot lies elsewhere)."""
+        return self.sandbox.inside(self.folder, REPO) == REPO
 
     async def run_job(self, job: Job) -> JobResult:
         """Everything that is spawned goes through here; the user's repository itself is not even visible inside."""
@@ -125,7 +144,10 @@ class Workshop:
     def _slot(self, name: str) -> Slot:
         if name not in self._slots:
             folder = self.folder / name
-            self._slots[name] = Slot(name, folder, populate(folder, self._start, self.sandbox.own))
+            configured = self.same_place and any(slot.configured for slot in self._slots.values())
+            self._slots[name] = Slot(
+                name, folder, populate(folder, self._start, self.sandbox.own), configured=configured
+            )
         return self._slots[name]
 
     async def build_baseline(self) -> Built:
@@ -133,24 +155,22 @@ class Workshop:
 
         Raises TaskError where the user's own code does not build.
         """
-        if self.task.build.configure:
-            await self._configure()
         built = await self._learn()
-        slot, plan = built.slot, self.plan
-        if not plan.sees_regions:
+        if not self.plan.sees_regions:
             await self._require_compiled()
             self.notes.append(
-                f"the interposed compilers saw no command that reads {', '.join(plan.unseen)}: every build is a full clean "
-                "one, and compile arguments go where the build command has {flags}"
+                f"the interposed compilers saw no command that reads {', '.join(self.plan.unseen)}: every build is a full "
+                "clean one, and compile arguments go where the build command has {flags}"
             )
-        elif shared := plan.shared_with(self.region_files):
+            return built
+        if shared := self.plan.shared_with(self.region_files):
             self.notes.append(
                 f"one command compiles a region together with {', '.join(shared)}: a candidate's compile "
                 "arguments reach those files too"
             )
-        await to_its_end(self._lay_out_plan, slot, plan)
-        if self.task.build.flags and "{flags}" not in self.task.build.command and plan.sees_regions:
-            again = await self._build(slot, {}, ())
+        await to_its_end(self._lay_out_plan)
+        if self.task.build.flags and "{flags}" not in self.task.build.command:
+            again = await self._build(built.slot, {}, ())
             if isinstance(again, BuildFailure):
                 raise TaskError(
                     f"{self.task.path}: with build.flags the code does not build: {_tail(again.log)}",
@@ -170,7 +190,9 @@ class Workshop:
                 f"{self.task.build.command!r} to build it",
                 "run the command by hand in the repository",
             )
-        self.plan = interpose.make_plan(built.commands, self.region_files, self._start.files())
+        changed = await to_its_end(rewritten, built.slot.folder, built.slot.start)
+        self._unchanged = self._start.files() - changed
+        self.plan = interpose.make_plan(built.commands, self.region_files, self._unchanged, self.same_place)
         return built
 
     async def _require_compiled(self) -> None:
@@ -186,16 +208,22 @@ class Workshop:
                 "make -B, or a clean target first",
             )
 
-    def _lay_out_plan(self, slot: Slot, plan: Plan) -> None:
-        objects: dict[str, bytes] = {}
-        for command in plan.reuse:
-            for name, path in interpose.side_outputs(command).items():
-                relative = os.path.relpath(PurePosixPath(command.cwd) / path, REPO)
-                data = None if relative.startswith("..") else read_output(slot.folder, relative, OUTPUT_FILE_LIMIT)
-                if data is not None:
-                    objects[name] = data
+    def _lay_out_plan(self) -> None:
+        record = self.folder / "baseline-record"
+        kept = {name: read_output(record, name, OUTPUT_FILE_LIMIT) for c in self.plan.reuse for name in c.kept}
+        objects = {name: data for name, data in kept.items() if data is not None}
         self._plan_folder = self.folder / "plan"
-        interpose.write_plan(plan, self._plan_folder, objects)
+        shutil.rmtree(self._plan_folder, ignore_errors=True)
+        interpose.write_plan(self.plan, self._plan_folder, self.region_files, objects)
+
+    def _forgo_reuse(self, files: Sequence[str]) -> None:
+        """From now on every build compiles all of its commands."""
+        self.notes.append(
+            f"the build of a candidate rewrote {', '.join(files)}, which the original's build had left alone: nothing is "
+            "reused from the original's build any more"
+        )
+        self.plan = self.plan.whole
+        self._lay_out_plan()
 
     async def build(self, candidate: Candidate, slot_name: str = "candidate") -> Built | BuildFailure:
         """Splice the candidate into a restored slot and build it. Raises CandidateError for a region that the task does
@@ -229,7 +257,7 @@ class Workshop:
         slot = self._slot("analysis")
         async with slot.lock:
             slot.start = await to_its_end(restore, slot.folder, slot.start, self.sandbox.own)
-            if any(not set(command.depends) <= self._start.files() for command in self.plan.append):
+            if any(not set(command.depends) <= self._unchanged for command in self.plan.append):
                 await self._build(slot, candidate.code, candidate.compile_args)
             else:
                 self._splice(slot, candidate.code)
@@ -256,20 +284,22 @@ class Workshop:
     async def _build(
         self, slot: Slot, code: Mapping[str, str], arguments: Sequence[str], depends: bool = False
     ) -> Built | BuildFailure:
+        await self._configure(slot)
         slot.start = await to_its_end(restore, slot.folder, slot.start, self.sandbox.own)
         self._splice(slot, code)
         result, commands = await self._compile(slot, self.task.build.command, arguments, depends)
+        changed = await to_its_end(rewritten, slot.folder, slot.start)
+        if outdated := self.plan.outdated(commands, changed):
+            self._forgo_reuse(outdated)
+            return await self._build(slot, code, arguments, depends)
         log = (result.stdout + result.stderr).decode(errors="replace")
         if result.limit is LimitHit.TIME:
             return BuildFailure(Outcome.TIMED_OUT, f"the build passed {self.task.build.timeout_s:g} s\n{log}")
         if result.exit_code != 0 or result.limit:
             why = f"the build passed its limit of {result.limit.value}\n" if result.limit else ""
             return BuildFailure(Outcome.BUILD_FAILED, why + log)
-        changed = sorted({self.spans[name].file for name in code if code[name] != self.spans[name].text})
-        if self.plan_appends and (stale := self.plan.missing(commands, changed)):
-            return BuildFailure(
-                Outcome.BUILD_FAILED, f"the build did not compile {', '.join(stale)} again: it is stale\n{log}"
-            )
+        if stale := self._stale(commands, code, arguments):
+            return BuildFailure(Outcome.BUILD_FAILED, f"{stale}\n{log}")
         program = await to_its_end(read_output, slot.folder, self.task.build.artifact, 2**31)
         if program is None:
             return BuildFailure(Outcome.BUILD_FAILED, f"the build ended without {self.task.build.artifact}\n{log}")
@@ -279,6 +309,17 @@ class Workshop:
         made = await to_its_end(snapshot, slot.folder, slot.start, store)
         return Built(slot, made, log, commands, hashlib.sha256(program).hexdigest(), result.wall_s, regions)
 
+    def _stale(self, commands: Sequence[Recorded], code: Mapping[str, str], arguments: Sequence[str]) -> str | None:
+        """Why a build that succeeded did not build what it was asked to."""
+        if not self.plan_appends:
+            return None
+        edited = {self.spans[name].file for name in code if code[name] != self.spans[name].text}
+        if missing := self.plan.missing(commands, sorted(edited)):
+            return f"the build did not compile {', '.join(missing)} again as the original's build had: it is stale"
+        if self.placed(arguments) and (missing := self.plan.missing(commands, self.region_files)):
+            return f"the compile arguments did not reach every unit that reads {', '.join(missing)}"
+        return None
+
     async def _compile(
         self, slot: Slot, command: str, arguments: Sequence[str], depends: bool = False
     ) -> tuple[JobResult, tuple[Recorded, ...]]:
@@ -286,7 +327,8 @@ class Workshop:
         shutil.rmtree(record, ignore_errors=True)
         record.mkdir()
         self.sandbox.own(record)
-        plan = self._plan_for(slot, arguments)
+        plan = self.plan_for(slot.name, arguments)
+        await to_its_end(self._write_arguments, plan, arguments)
         binds = (
             Bind(slot.folder, REPO, writable=True),
             Bind(self.folder / "compilers", "/kw/compilers"),
@@ -316,6 +358,10 @@ class Workshop:
         lists = {path.name: read_output(record, path.name, 16 * 2**20) or b"" for path in record.glob("*.deps")}
         return result, tuple(interpose.read_record(log, lists, inside[REPO]))
 
+    def known_files(self) -> set[str]:
+        """The files of the repository as builds start from it, configured if the task configures once."""
+        return self._start.files()
+
     @property
     def region_files(self) -> list[str]:
         return sorted({span.file for span in self.spans.values()})
@@ -334,16 +380,21 @@ class Workshop:
         """Whether the interposed compilers place a candidate's compile arguments (else the build command does)."""
         return self._plan_folder is not self._no_plan and self.plan.sees_regions
 
-    def _plan_for(self, slot: Slot, arguments: Sequence[str]) -> Path:
+    def placed(self, arguments: Sequence[str]) -> list[str]:
+        """What the interposed compilers append to the commands that read a region."""
         unplaced = () if "{flags}" in self.task.build.command else self.task.build.flags
-        flags = [*unplaced, *arguments]
-        if not flags or not self.plan_appends:
-            return self._plan_folder
-        folder = self.folder / f"{slot.name}-plan"
+        return [*unplaced, *arguments] if self.plan_appends else []
+
+    def plan_for(self, slot_name: str, arguments: Sequence[str]) -> Path:
+        """The plan's folder for builds with these arguments in a slot."""
+        return self.folder / f"{slot_name}-plan" if self.placed(arguments) else self._plan_folder
+
+    def _write_arguments(self, folder: Path, arguments: Sequence[str]) -> None:
+        if folder == self._plan_folder:
+            return
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(self._plan_folder, folder, copy_function=os.link)
-        (folder / "flags").write_text("".join(f"{flag}\n" for flag in flags))
-        return folder
+        (folder / "flags").write_text("".join(f"{flag}\n" for flag in self.placed(arguments)))
 
     async def run(self, built: Built, run: Run, cpus: Sequence[int] = (), *, recorded: bool = False) -> RunResult:
         """One run of a built program from a fresh process and an untouched workspace; its outputs are collected.
@@ -400,13 +451,6 @@ class Workshop:
         except InfrastructureError as error:
             self.notes.append(f"no kernel times: {error.what}")
             return None
-
-    def reproduce(self, built: Built, run: Run, arguments: Sequence[str]) -> str:
-        """The commands that repeat the build and run by hand, for a workspace that was kept."""
-        build = shlex.join(words(self.task.build.command, self.arch, (*self.task.build.flags, *arguments)))
-        env = "".join(f"{name}={shlex.quote(value)} " for name, value in run.env.items())
-        go = f"cd {shlex.quote(str(built.slot.folder / self.task.workdir))}"
-        return f"{go} && {build} && {env}{shlex.join(words(run.command, self.arch, self.task.build.flags))}"
 
 
 def machine_memory() -> int:

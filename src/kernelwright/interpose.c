@@ -1,11 +1,13 @@
 /* The interposed compiler: stands first on PATH under the names of the real compilers.
  *
- * It records every command, asks the real compiler which files the command read (first build only), copies an object
- * built from the pristine tree where the plan says that nothing the command reads has changed, and appends the
- * candidate's compile arguments to the commands that the plan names. Everything else it hands on unchanged.
+ * It records every command, asks the real compiler which files the command reads (in the first build, and later of
+ * commands that the plan does not know: a time stamp or a temporary name stands in their words), keeps the objects of the
+ * first build as they come from the compiler, copies one of these where the plan says that nothing the command reads has
+ * changed, and appends the candidate's compile arguments to the commands that read a region. Everything else it hands on
+ * unchanged.
  *
- * Environment: KW_PLAN (folder, read-only: `plan`, `flags`, objects), KW_RECORD (folder, writable: `commands`,
- * dependency lists), KW_DEPENDS=1 to write dependency lists, KW_REPO (where this build sees the repository: without a
+ * Environment: KW_PLAN (folder, read-only: `plan`, `regions`, `flags`, objects), KW_RECORD (folder, writable: `commands`,
+ * dependency lists, objects), KW_DEPENDS=1 to write the latter two, KW_REPO (where this build sees the repository: without a
  * sandbox each workspace lies elsewhere). The plan's keys are made by `key` below and by `command_key` in interpose.py:
  * both must agree.
  */
@@ -88,13 +90,15 @@ static char *real_compiler(const char *name) {
   return found;
 }
 
+/* What is asked with `stdout_to` is asked quietly, and eats nothing of the command's own input. */
 static int wait_for(char *program, char **argv, const char *stdout_to) {
   pid_t child = fork();
   if (child < 0) die("cannot fork for", program);
   if (!child) {
     if (stdout_to) {
-      int out = open(stdout_to, O_WRONLY | O_CREAT | O_TRUNC, 0644), null = open("/dev/null", O_WRONLY);
+      int out = open(stdout_to, O_WRONLY | O_CREAT | O_TRUNC, 0644), null = open("/dev/null", O_RDWR);
       if (out < 0 || null < 0) _exit(126);
+      dup2(null, 0);
       dup2(out, 1);
       dup2(null, 2);
     }
@@ -121,36 +125,81 @@ static int copy(const char *from, const char *to) {
   return 1;
 }
 
-static const char *value_of(char **argv, const char *option) {
-  for (; *argv; argv++)
-    if (!strcmp(*argv, option)) return argv[1];
+/* The options that name a file, and how their value may be joined: `-ofile` as gcc and clang take it, `-o=file` as nvcc
+ * does, `--output=file` as all do. `_value` in interpose.py reads them alike. */
+static const char *OUTPUT[] = {"-o", "--output", "--output-file", NULL};
+static const char *LISTING[] = {"-MF", "--dependency-output", NULL};
+static const char *LISTS[] = {"-MD", "-MMD", "--generate-dependencies-with-compile",
+                              "--generate-nonsystem-dependencies-with-compile", NULL};
+static const char *TARGET[] = {"-MT", "-MQ", "--dependency-target-name", NULL};
+
+/* The value that a word holds of one of these options; "" where the next word is the value, NULL where it is another. */
+static const char *joined(const char *word, const char **options, int nvcc) {
+  for (; *options; options++) {
+    size_t length = strlen(*options);
+    if (strncmp(word, *options, length)) continue;
+    if (!word[length]) return "";
+    if (nvcc || (*options)[1] == '-') {
+      if (word[length] == '=') return word + length + 1;
+    } else {
+      return word + length;
+    }
+  }
   return NULL;
 }
 
-/* What the plan says of this command: 'r' reuse the object, 'a' append the flags, 0 nothing. */
+static int is_nvcc(char **argv) {
+  const char *slash = strrchr(argv[0], '/');
+  return !strcmp(slash ? slash + 1 : argv[0], "nvcc");
+}
+
+static const char *value_of(char **argv, const char **options) { /* the last one counts, as for the compilers */
+  const char *found = NULL;
+  int nvcc = is_nvcc(argv);
+  for (; *++argv;) {
+    const char *value = joined(*argv, options, nvcc);
+    if (value && !*value && argv[1]) value = *++argv;
+    if (value) found = value;
+  }
+  return found;
+}
+
+/* What the plan says of this command: 'r' reuse the object, 'a' append the flags, 'c' compile it as asked; '?' where it
+ * does not know the command, 0 where there is no plan. */
 static char planned(const char *plan, uint64_t wanted) {
   char path[PATH_MAX], action;
   snprintf(path, sizeof path, "%s/plan", plan);
   FILE *file = fopen(path, "r");
   unsigned long long hash;
-  char result = 0;
+  char result = 0, unknown = file ? '?' : 0;
   while (file && !result && fscanf(file, "%llx %c", &hash, &action) == 2)
     if (hash == wanted) result = action;
   if (file) fclose(file);
-  return result;
+  return result ? result : unknown;
 }
 
-static int reuse(const char *plan, uint64_t hash, char **argv) {
-  char from[PATH_MAX], to[PATH_MAX];
-  const char *output = value_of(argv, "-o"), *depends = value_of(argv, "-MF");
-  if (!output) return 0;
-  snprintf(from, sizeof from, "%s/%016llx.o", plan, (unsigned long long)hash);
-  if (!copy(from, output)) return 0;
-  snprintf(from, sizeof from, "%s/%016llx.d", plan, (unsigned long long)hash);
-  snprintf(to, sizeof to, "%s", depends ? depends : output);
-  char *dot = strrchr(to, '.');
-  if (!depends && dot) strcpy(dot, ".d");
-  copy(from, to);
+static int has(char **argv, const char **words) {
+  for (; *++argv;)
+    for (const char **word = words; *word; word++)
+      if (!strcmp(*argv, *word)) return 1;
+  return 0;
+}
+
+/* Copies the object and the dependency list of a command that compiles, from where it leaves them to `KEY.o` and `KEY.d`
+ * in a folder of ours, or back. Returns 0 where there is no such object. */
+static int carry(const char *folder, uint64_t hash, char **argv, int back) {
+  static const char *compiles[] = {"-c", "-dc", "--compile", "--device-c", NULL};
+  char ours[PATH_MAX], listing[PATH_MAX + 2];
+  const char *output = value_of(argv, OUTPUT), *named = value_of(argv, LISTING);
+  if (!output || !has(argv, compiles)) return 0;
+  snprintf(ours, sizeof ours, "%s/%016llx.o", folder, (unsigned long long)hash);
+  if (!copy(back ? ours : output, back ? output : ours)) return 0;
+  if (!has(argv, LISTS)) return 1;
+  snprintf(listing, PATH_MAX, "%s", named ? named : output);
+  char *slash = strrchr(listing, '/'), *dot = strrchr(slash ? slash : listing, '.');
+  if (!named) strcpy(dot ? dot : listing + strlen(listing), ".d");
+  snprintf(ours, sizeof ours, "%s/%016llx.d", folder, (unsigned long long)hash);
+  copy(back ? ours : listing, back ? listing : ours);
   return 1;
 }
 
@@ -171,30 +220,81 @@ static char **with_flags(const char *plan, char **argv, int argc) {
 
 /* The same command, asked only which files it reads. */
 static char **depends_command(char **argv, int argc) {
-  static const char *alone[] = {"-c", "-dc", "-S", "-E", "-MD", "-MMD", "-MP", "--compile", "--device-c", NULL};
-  static const char *valued[] = {"-o", "-MF", "-MT", "-MQ", "--output-file", NULL};
+  static const char *alone[] = {"-c", "-dc", "-S", "-E", "-MP", "--compile", "--device-c",
+                                "--generate-dependency-targets", NULL};
+  const char **valued[] = {OUTPUT, LISTING, TARGET};
   char **asked = calloc(argc + 2, sizeof *asked);
-  int n = 0;
+  int n = 0, nvcc = is_nvcc(argv);
   for (int i = 0; i < argc; i++) {
-    int drop = 0;
+    int drop = !strncmp(argv[i], "-Wp,-M", 6);
+    const char *value = NULL;
     for (const char **option = alone; *option; option++) drop |= !strcmp(argv[i], *option);
-    for (const char **option = valued; *option; option++)
-      if (!strcmp(argv[i], *option)) drop = 2;
-    if (drop == 2) i++;
-    if (!drop) asked[n++] = argv[i];
+    for (const char **option = LISTS; *option; option++) drop |= !strcmp(argv[i], *option);
+    for (int of = 0; of < 3 && i; of++)
+      if (!value) value = joined(argv[i], valued[of], nvcc);
+    if (value && !*value) i++;
+    if (!drop && !value) asked[n++] = argv[i];
   }
   asked[n] = "-M";
   return asked;
 }
 
-static void record(const char *folder, int status, char action, const char *program, const char *cwd,
-                   const char *depends, char **argv) {
+/* Whether the plan's list of files with a region holds this one, under whatever name. */
+static int is_region(const char *path, const char *plan) {
+  char list[PATH_MAX], line[PATH_MAX], whole[2 * PATH_MAX];
+  const char *repo = getenv("KW_REPO");
+  snprintf(list, sizeof list, "%s/regions", plan);
+  FILE *file = fopen(list, "r");
+  int found = 0;
+  while (file && !found && fgets(line, sizeof line, file)) {
+    line[strcspn(line, "\n")] = 0;
+    snprintf(whole, sizeof whole, "%s/%s", repo ? repo : "", line);
+    found = same_file(path, whole);
+  }
+  if (file) fclose(file);
+  return found;
+}
+
+/* Whether a dependency list (make's syntax) names a file with a region. */
+static int reads_region(const char *list, const char *plan) {
+  char word[PATH_MAX];
+  size_t n = 0;
+  int found = 0, c, next;
+  FILE *file = fopen(list, "r");
+  while (file && !found && n < sizeof word - 1) {
+    c = fgetc(file);
+    if (c == '\\' || c == '$') {
+      next = fgetc(file);
+      if (c == '\\' && next == '\n') {
+        c = ' ';
+      } else if (next == ' ' || next == '#' || (c == '$' && next == '$')) {
+        word[n++] = next;
+        continue;
+      } else {
+        ungetc(next, file);
+      }
+    }
+    if (c != ' ' && c != '\n' && c != '\t' && c != EOF) {
+      word[n++] = c;
+      continue;
+    }
+    word[n] = 0;
+    found = n && is_region(word, plan);
+    n = 0;
+    if (c == EOF) break;
+  }
+  if (file) fclose(file);
+  return found;
+}
+
+static void record(const char *folder, int asked, int status, char action, const char *cwd, const char *depends,
+                   char **argv) {
   char path[PATH_MAX], *text = NULL;
   size_t size = 0;
   FILE *memory = open_memstream(&text, &size);
   int argc = 0;
   while (argv[argc]) argc++;
-  fprintf(memory, "%d%c%d%c%c%c%s%c%s%c%s%c", argc, 0, status, 0, action, 0, program, 0, cwd, 0, depends, 0);
+  fprintf(memory, "%d%c%d%c%d%c%c%c%s%c%s%c", argc, 0, asked, 0, status, 0, action, 0, cwd, 0, depends, 0);
   for (; *argv; argv++) fwrite(*argv, 1, strlen(*argv) + 1, memory);
   fclose(memory);
   snprintf(path, sizeof path, "%s/commands", folder);
@@ -214,19 +314,24 @@ int main(int argc, char **argv) {
   argv[0] = program;
   uint64_t hash = key(cwd, argv);
   char action = plan ? planned(plan, hash) : 0;
-  if (action == 'r' && reuse(plan, hash, argv)) {
-    record(folder, 0, 'r', program, cwd, "", argv);
+  if (action == 'r' && carry(plan, hash, argv, 1)) {
+    record(folder, argc, 0, 'r', cwd, "", argv);
     return 0;
   }
-  char **command = action == 'a' ? with_flags(plan, argv, argc) : argv;
-  int status = wait_for(program, command, NULL), sources = 0;
+  int sources = 0;
   for (char **word = argv + 1; *word; word++) sources += is_source(*word);
-  if (getenv("KW_DEPENDS") && !status && sources) {
-    char to[PATH_MAX];
+  if (sources && (action == '?' || getenv("KW_DEPENDS"))) {
+    /* Asked before it is compiled: whatever options we fail to know, the object is written last. */
+    char to[PATH_MAX + 32];
     snprintf(depends, sizeof depends, "%016llx.deps", (unsigned long long)hash);
     snprintf(to, sizeof to, "%s/%s", folder, depends);
     if (wait_for(program, depends_command(argv, argc), to)) depends[0] = 0;
+    if (depends[0] && action == '?' && reads_region(to, plan)) action = 'u';
   }
-  record(folder, status, action == 'a' ? 'a' : 'c', program, cwd, depends, command);
+  int appends = action == 'a' || action == 'u';
+  char **command = appends ? with_flags(plan, argv, argc) : argv;
+  int status = wait_for(program, command, NULL);
+  if (!status && sources && getenv("KW_DEPENDS")) carry(folder, hash, argv, 0);
+  record(folder, argc, status, appends ? action : 'c', cwd, depends, command);
   return status;
 }

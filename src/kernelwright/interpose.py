@@ -2,18 +2,22 @@
 
 Arbitrary Makefiles miss header dependencies, and a global flag also relaxes the checker. So our own small program
 (`interpose.c`) stands before the compilers on PATH. The baseline's build writes down every command and every file that
-it read; from that record a plan follows: commands that read no region file are answered with the object that the
-pristine tree gave, commands that do read one get the candidate's compile arguments. The plan and its objects are
-read-only to the build of a candidate. A build system that calls compilers by absolute path is not seen; then each build
-is a full clean one, and the record says so.
+it read; from that record a plan follows: commands that read no region file, and nothing that the build makes, are
+answered with the object that the pristine tree gave; commands that do read one get the candidate's compile arguments. A
+command that a later build words otherwise (a time stamp, a temporary name) is asked again what it reads. The plan and its
+objects are read-only to the build of a candidate. A build system that calls compilers by absolute path is not seen; then
+each build is a full clean one, and the record says so.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from kernelwright.state import native
@@ -24,6 +28,10 @@ REPO = "/kw/repo"
 sandbox each workspace lies elsewhere, and what was recorded is told as if it lay here."""
 COMPILERS = ("g++", "gcc", "c++", "cc", "clang++", "clang", "nvcc", "hipcc", "mpicxx", "mpicc", "mpic++")
 SOURCE = re.compile(r".+\.(c|cc|cpp|cxx|c\+\+|C|cu|hip)")
+OUTPUT = ("-o", "--output", "--output-file")
+LISTING = ("-MF", "--dependency-output")
+SCRATCH = ("/tmp", "/var/tmp", "/dev/shm")
+"""Where a build may write beside the repository."""
 
 
 @dataclass(frozen=True)
@@ -34,20 +42,54 @@ class Recorded:
     cwd: str
     status: int
     action: str
-    """`c` compiled as asked, `a` compiled with the candidate's arguments, `r` answered from the pristine build."""
+    """`c` compiled as asked, `a` compiled with the candidate's arguments, `u` likewise, though the plan did not know the
+    command: it was seen to read a region; `r` answered from the pristine build."""
     depends: tuple[str, ...]
+    """Empty in later builds, except for commands that the plan did not know."""
+    asked: int
+    """How many words the build gave; the candidate's arguments follow them in `argv`."""
+    scratch: bool = False
+    """Whether it also read a file that the build may have written outside of the repository."""
 
     @property
     def key(self) -> str:
-        return command_key(self.cwd, self.argv)
+        return command_key(self.cwd, self.argv[: self.asked])
 
     @property
     def sources(self) -> tuple[str, ...]:
         return tuple(word for word in self.argv[1:] if SOURCE.fullmatch(word) and not word.startswith("-"))
 
     @property
+    def places(self) -> tuple[str, ...]:
+        """The sources' whole paths."""
+        return tuple(_normal(str(PurePosixPath(self.cwd) / source)) for source in self.sources)
+
+    @property
     def output(self) -> str | None:
-        return _value(self.argv, "-o")
+        return _value(self.argv, OUTPUT)
+
+    @property
+    def kept(self) -> set[str]:
+        """What the interposed compiler keeps of it in the pristine build: `KEY.o`, and `KEY.d` for a dependency list."""
+        lists = {
+            "-MD",
+            "-MMD",
+            "--generate-dependencies-with-compile",
+            "--generate-nonsystem-dependencies-with-compile",
+        }
+        return {f"{self.key}.o"} | ({f"{self.key}.d"} if lists & set(self.argv) else set())
+
+    @property
+    def written(self) -> str | None:
+        """The output's whole path."""
+        return _normal(str(PurePosixPath(self.cwd) / self.output)) if self.output is not None else None
+
+    @property
+    def gives_one_object(self) -> bool:
+        """Whether what it leaves is known: one object, and perhaps its dependency list."""
+        compiles = {"-c", "-dc", "--compile", "--device-c"} & set(self.argv)
+        lists_aside = any(word.startswith("-Wp,-M") for word in self.argv)
+        return bool(compiles) and len(self.sources) == 1 and self.output is not None and not lists_aside
 
     def command(self) -> CompileCommand:
         return CompileCommand(self.argv, self.cwd, self.sources, self.output, self.depends)
@@ -81,25 +123,26 @@ def read_record(data: bytes, depends: dict[str, bytes], repo: str) -> list[Recor
     found, at = [], 0
     while at + 6 <= len(fields) and fields[at].isdecimal():
         argc = int(fields[at])
-        status, action, _program, cwd, listing = fields[at + 1 : at + 6]
+        asked, status, action, cwd, listing = fields[at + 1 : at + 6]
         argv = tuple(word.replace(repo, REPO) for word in fields[at + 6 : at + 6 + argc])
-        read = _depends(depends.get(listing, b""), cwd, repo)
-        found.append(Recorded(argv, cwd.replace(repo, REPO), int(status), action, read))
+        paths = _listed(depends.get(listing, b""), cwd)
+        inside = {str(path.relative_to(repo)) for path in paths if path.is_relative_to(repo)}
+        scratch = any(
+            path.is_relative_to(place) for path in paths for place in SCRATCH if not path.is_relative_to(repo)
+        )
+        found.append(
+            Recorded(argv, cwd.replace(repo, REPO), int(status), action, tuple(sorted(inside)), int(asked), scratch)
+        )
         at += 6 + argc
     return found
 
 
-def _depends(rule: bytes, cwd: str, repo: str) -> tuple[str, ...]:
-    text = rule.decode(errors="surrogateescape").replace("\\\n", " ")
-    words = [word.replace("\\ ", " ") for word in re.findall(r"(?:\\ |[^\s])+", text)]
-    paths = set()
-    for word in words:
-        if word.endswith(":"):
-            continue
-        path = PurePosixPath(_normal(str(PurePosixPath(cwd) / word)))
-        if path.is_relative_to(repo):
-            paths.add(str(path.relative_to(repo)))
-    return tuple(sorted(paths))
+def _listed(rules: bytes, cwd: str) -> set[PurePosixPath]:
+    """The whole paths that a dependency list names, its targets left out (nvcc sets a space before the colon)."""
+    text = rules.decode(errors="surrogateescape").replace("\\\n", " ")
+    text = re.sub(r"^[^\n]*?:(?=\s|$)", "", text, flags=re.MULTILINE)
+    words = (re.sub(r"\\([ #])|\$(\$)", r"\1\2", word) for word in re.findall(r"(?:\\ |[^\s])+", text))
+    return {PurePosixPath(_normal(str(PurePosixPath(cwd) / word))) for word in words}
 
 
 def _normal(path: str) -> str:
@@ -118,6 +161,8 @@ class Plan:
 
     reuse: tuple[Recorded, ...] = ()
     append: tuple[Recorded, ...] = ()
+    other: tuple[Recorded, ...] = ()
+    """Commands that are compiled as they are asked: they read what the build makes, or leave more than an object."""
     unseen: tuple[str, ...] = ()
     """Files with a region that no command was seen to read."""
 
@@ -126,14 +171,31 @@ class Plan:
         """Whether the interposed compilers saw a command that reads it for every file with a region."""
         return bool(self.append) and not self.unseen
 
+    @property
+    def whole(self) -> Plan:
+        """The same without reuse: every command is compiled, the arguments find their place all the same."""
+        return replace(self, reuse=(), other=(*self.other, *self.reuse))
+
+    @cached_property
+    def _known(self) -> dict[str, tuple[str, ...]]:
+        return {command.key: command.depends for command in (*self.reuse, *self.append, *self.other)}
+
+    def reads(self, command: Recorded) -> tuple[str, ...]:
+        """The repository files that a command of a later build reads."""
+        return command.depends or self._known.get(command.key, ())
+
     def missing(self, commands: Sequence[Recorded], files: Sequence[str]) -> tuple[str, ...]:
-        """Those of `files`, with a region each, that a later build did not compile again as the pristine one had."""
-        again = {(command.cwd, command.sources, command.output) for command in commands if command.action == "a"}
+        """Those of `files`, with a region each, whose units a later build did not all compile again, with the candidate's
+        arguments. Units are told apart by their sources alone: where else two builds differ in their words, they may."""
+        again = Counter((c.places, file) for c in commands if c.action in ("a", "u") for file in self.reads(c))
+        wanted = Counter((c.places, file) for c in self.append for file in c.depends)
         return tuple(
-            file
-            for file in files
-            if not all((c.cwd, c.sources, c.output) in again for c in self.append if file in c.depends)
+            file for file in files if any(again[unit] < times for unit, times in wanted.items() if unit[1] == file)
         )
+
+    def outdated(self, commands: Sequence[Recorded], rewritten: Set[str]) -> tuple[str, ...]:
+        """Which of the files that a later build rewrote were read by commands that it answered from the pristine build."""
+        return tuple(sorted({file for c in commands if c.action == "r" for file in self.reads(c)} & rewritten))
 
     def shared_with(self, region_files: Sequence[str]) -> tuple[str, ...]:
         """Sources without a region that get the candidate's arguments too, because one command compiles both."""
@@ -151,47 +213,58 @@ class Plan:
         )
 
 
-def make_plan(commands: Sequence[Recorded], region_files: Sequence[str], pristine: set[str]) -> Plan:
-    """Decide by what each command of the pristine build read. `pristine` holds the repository's files: a command that
-    also read a file made by the build is never answered from the pristine build, since that file may change."""
+def make_plan(commands: Sequence[Recorded], region_files: Sequence[str], unchanged: Set[str], fixed: bool) -> Plan:
+    """Decide by what each command of the pristine build read. `unchanged` holds the files that the build found and left as
+    they were: a command that also read one that it made or rewrote is never answered from the pristine build. `fixed`:
+    every build sees the repository at the same path; else an object that was told where it lies is no good elsewhere."""
     regions = set(region_files)
-    compiles = [command for command in commands if command.status == 0 and command.sources and command.depends]
-    append = tuple(command for command in compiles if regions & set(command.depends))
+    compiles = [command for command in commands if command.sources]
+    known = [command for command in compiles if command.status == 0 and command.depends]
+    append = tuple(command for command in known if regions & set(command.depends))
     reuse = tuple(
         command
-        for command in compiles
+        for command in known
         if not regions & set(command.depends)
-        and set(command.depends) <= pristine
-        and command.output is not None
-        and len(command.sources) == 1
-        and {"-c", "-dc", "--compile", "--device-c"} & set(command.argv)
+        and set(command.depends) <= unchanged
+        and not command.scratch
+        and command.gives_one_object
+        and (fixed or not any(word.startswith("-D") and REPO in word for word in command.argv))
     )
+    planned = {command.key for command in (*append, *reuse)}
+    other = tuple(command for command in compiles if command.key not in planned)
     read = {file for command in append for file in command.depends}
-    return Plan(reuse, append, tuple(sorted(regions - read)))
+    return Plan(reuse, append, other, tuple(sorted(regions - read)))
 
 
-def write_plan(plan: Plan, folder: Path, objects: dict[str, bytes]) -> None:
-    """Lay the plan out for the interposed compiler. `objects` maps `KEY.o` and `KEY.d` to their bytes; a command
-    without its object is compiled again."""
+def write_plan(plan: Plan, folder: Path, region_files: Sequence[str], objects: Mapping[str, bytes]) -> None:
+    """Lay the plan out for the interposed compiler. `objects` holds what was kept of commands by its
+    name; a command without all of its own is compiled again."""
     folder.mkdir(parents=True, exist_ok=True)
     lines = [f"{command.key} a" for command in plan.append]
-    lines += [f"{command.key} r" for command in plan.reuse if f"{command.key}.o" in objects]
+    lines += [f"{command.key} {'r' if command.kept <= set(objects) else 'c'}" for command in plan.reuse]
+    lines += [f"{command.key} c" for command in plan.other]
     (folder / "plan").write_text("".join(line + "\n" for line in lines))
+    (folder / "regions").write_bytes(b"".join(os.fsencode(file) + b"\n" for file in region_files))
     for name, data in objects.items():
         (folder / name).write_bytes(data)
 
 
-def side_outputs(command: Recorded) -> dict[str, str]:
-    """What a reusable command left in the workspace: `KEY.o` and `KEY.d` → path relative to the command's folder."""
-    output = command.output
-    if output is None:
-        return {}
-    found = {f"{command.key}.o": output}
-    if {"-MD", "-MMD"} & set(command.argv):
-        found[f"{command.key}.d"] = _value(command.argv, "-MF") or str(PurePosixPath(output).with_suffix(".d"))
+def _value(argv: Sequence[str], options: Sequence[str]) -> str | None:
+    """The value of the last of these options, as `value_of` in interpose.c reads it, joined or in a word of its own."""
+    nvcc, found = PurePosixPath(argv[0]).name == "nvcc", None
+    words = iter(argv[1:])
+    for word in words:
+        for option in options:
+            joined = word.removeprefix(option)
+            if word == option:
+                found = next(words, None)
+            elif joined == word:
+                continue
+            elif not (nvcc or option.startswith("--")):
+                found = joined
+            elif joined.startswith("="):
+                found = joined[1:]
+            else:
+                continue
+            break
     return found
-
-
-def _value(argv: Sequence[str], option: str) -> str | None:
-    at = argv.index(option) if option in argv else -1
-    return argv[at + 1] if 0 <= at < len(argv) - 1 else None

@@ -21,7 +21,7 @@ KINDS = ("broken", "null", "constant", "trap")
 ATOMIC_IDENTITIES = {"atomicAdd": "0", "atomicSub": "0", "atomicOr": "0", "atomicXor": "0"}
 STORES = ("assignment_expression", "update_expression")
 MAX_FUNCTIONS = 8
-"""Functions of one region that are probed one at a time ; public suites have files with dozens."""
+"""Functions of one region that are probed one at a time; public suites have files with dozens."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """The task file: what a person writes to say "this region, built and run and timed and checked like that".
 
-The contract of docs/task-file.md as pydantic models. Strangers write these files, so every mistake becomes one message that names the
-file, the key, what was expected and what to try. Nothing here touches the repository beyond asking whether its paths
-exist; finding kernels inside files is `kernelwright.source`'s work.
+The contract of docs/task-file.md as pydantic models. Strangers write these files, so every mistake becomes one message
+that names the file, the key, what was expected and what to try. Nothing here touches the repository beyond asking whether its
+paths exist; finding kernels inside files is `kernelwright.source`'s work.
 """
 
 from __future__ import annotations
@@ -426,7 +426,7 @@ def _first_mistake(path: Path, error: ValidationError) -> TaskError:
     if first["type"] == "extra_forbidden":
         known = _known_keys(first["loc"])
         near = difflib.get_close_matches(str(first["loc"][-1]), known, 1)
-        return TaskError(f"{path}: unknown key {key!r}", f"one of {', '.join(known)}" if known else "a key of the contract",
+        return TaskError(f"{path}: unknown key {key!r}", f"one of {', '.join(known)}" if known else "a key of task files",
                          f"{near[0]!r}" if near else "see docs/task-file.md")  # fmt: skip
     if first["type"] == "missing":
         return TaskError(f"{path}: the key {key!r} is missing", "it to be given", "see docs/task-file.md")

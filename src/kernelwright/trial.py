@@ -123,7 +123,7 @@ def _require_above_floor(baseline: Baseline, run: Run, time_s: float) -> None:
     least = fastest_possible_s(task, baseline.shop.arch)
     if least is not None and run is task.shown[0] and task.time.better == "lower" and time_s < least:
         raise TaskError(
-            f"{task.path}: the unmodified program's {time_s:.3g} s lie below the {least:.3g} s that [floor] allows on this device",
+            f"{task.path}: the unmodified program's {time_s:.3g} s lie below the {least:.3g} s that [floor] allows here",
             "bytes and flops that one timed unit cannot do without",
             "smaller numbers in [floor]",
         )

@@ -288,6 +288,14 @@ def restore(folder: Path, like: Snapshot, own: Callable[[Path], None]) -> Snapsh
     return Snapshot(entries)
 
 
+def rewritten(folder: Path, since: Snapshot) -> set[str]:
+    """Files of `since` that were written in `folder` meanwhile, or are gone; the same bytes written again count."""
+    seen = dict(_scan(folder))
+    return {
+        path for path in since.files() if path not in seen or _signature(seen[path]) != since.entries[path].signature
+    }
+
+
 def _put(path: Path, entry: Entry) -> None:
     if entry.target is not None:
         path.symlink_to(entry.target)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import tree_sitter
@@ -26,7 +26,7 @@ from kernelwright.screen.pointers import (
     pointer_names,
     step_to_base,
 )
-from kernelwright.screen.scope import Names, declarator_names, text
+from kernelwright.screen.scope import Names, declarator_names, read_names, text
 from kernelwright.source import function_name, walk
 
 _READERS = re.compile(
@@ -39,6 +39,12 @@ _READ_ARGUMENTS = {
     "memcpy": (1,), "memmove": (1,), "__builtin_memcpy": (1,), "copy": (0, 1), "copy_n": (0,), "transform": (0, 1),
 }  # fmt: skip
 _CONTAINERS = re.compile(r"(?:std::)?(?:vector|deque|list|valarray|basic_string|set|multiset)\b")
+_HOLDERS = re.compile(
+    r"pair|tuple|make_(?:pair|tuple|any|optional)|forward_as_tuple|tie|c?ref|addressof|bind\w*|exchange"
+)
+_NUMBERS = re.compile(
+    r"(?:const |std::|unsigned |signed |long |short )*(?:int|long|char|bool|size_t|u?int(?:ptr|64|32)_t|ptrdiff_t|unsigned)"
+)
 _LOADS = re.compile(r"\b(?:ld|ldu|atom|red|ldmatrix)\.")
 _FILLS = re.compile(r"(?:__builtin_)?memset|(?:cuda|hip)Memset(?:Async)?|fill(?:_n)?")
 _CONDITIONS = {
@@ -62,14 +68,16 @@ class Access:
     updates: list[tree_sitter.Node] = field(default_factory=list)
     fills: list[tree_sitter.Node] = field(default_factory=list)
     unclear: list[tree_sitter.Node] = field(default_factory=list)
+    hidden: list[tree_sitter.Node] = field(default_factory=list)
+    """Where the pointer goes into something that is not followed: a member, a pair, a pointer to the pointer."""
 
     @property
     def only_read(self) -> bool:
-        return bool(self.reads) and not (self.stores or self.updates or self.fills or self.unclear)
+        return bool(self.reads) and not (self.stores or self.updates or self.fills or self.unclear or self.hidden)
 
     @property
     def only_written(self) -> bool:
-        return bool(self.stores) and not (self.reads or self.updates or self.unclear)
+        return bool(self.stores) and not (self.reads or self.updates or self.unclear or self.hidden)
 
     def uncovered(self) -> Iterator[tree_sitter.Node]:
         """Reads that could see what the buffer held before this call. `first` is where the first store stands, by its index
@@ -90,7 +98,10 @@ def reads_and_writes_as_the_original_does(change: Change) -> Iterator[Finding]:
     and variables of the surroundings that it only reads are not written."""
     helpers = change.outside.helpers
     old = _Accesses(change.old.root, change.old_names, helpers)
-    new = _Accesses(change.new.root, change.new_names, helpers, change.outside.helpers_beside)
+    beside: dict[Key, Access] = {}
+    for code in change.outside.beside:
+        beside |= _Accesses(code.root, read_names(code.root), helpers).found
+    new = _Accesses(change.new.root, change.new_names, helpers, beside)
     if not new.settled:
         yield Finding(0, "it hands pointers on from one to the next too often", "use the buffers under their own names")
     for key, access in old.found.items():
@@ -98,6 +109,9 @@ def reads_and_writes_as_the_original_does(change: Change) -> Iterator[Finding]:
         for node in there.uncovered() if access.only_written else ():
             yield Finding(change.new.offset(node), f"it reads {_name(node)!r}, which the original region only writes",
                           "keep sums in local variables and store them at the end")  # fmt: skip
+        for node in there.hidden if access.only_written else ():
+            yield Finding(change.new.offset(node), f"it hides {_name(node)!r} in something else, which could read it",
+                          "use the buffer under its own name")  # fmt: skip
         for node in [*(node for node, _ in there.stores), *there.updates] if access.only_read else ():
             yield Finding(change.new.offset(node), f"it writes {_name(node)!r}, which the original region only reads",
                           "write to local variables and to the original's outputs")  # fmt: skip
@@ -129,7 +143,7 @@ class _Accesses:
         root: tree_sitter.Node,
         names: Names,
         helpers: Mapping[str, Sequence[tree_sitter.Node]],
-        beside: Collection[str] = (),
+        beside: Mapping[Key, Access] | None = None,
     ) -> None:
         self.names = names
         self.free = {node.id for node in names.free}
@@ -140,8 +154,8 @@ class _Accesses:
             elif node.type == "lambda_expression" and node.parent is not None and node.parent.type == "init_declarator":
                 self.functions[text(node.parent.child_by_field_name("declarator"))].append(node)
         self.outside = helpers
-        self.beside = beside
-        """Functions of the candidate's other regions: they may do anything with what they are handed."""
+        self.beside = beside or {}
+        """What functions of the candidate's other regions do with what they are handed."""
         self.pointers: dict[tuple[int, str], set[Key]] = defaultdict(set)
         """Local pointers by declaration and name: the buffers that each may point into."""
         self.references: dict[tuple[int, str], set[Key]] = defaultdict(set)
@@ -185,6 +199,9 @@ class _Accesses:
                 self.references[node.parent.id, text(name)] |= self.buffers(base)
         for target, declaration in self._assigned(node, left):
             self.pointers[declaration.id, target] |= self.buffers(right)
+        cast = right.type == "cast_expression" or callee(right).endswith("_cast")
+        if node.parent is not None and left.type == "identifier" and cast and _NUMBERS.fullmatch(declared_type(node)):
+            self.pointers[node.parent.id, text(left)] |= {key for key in self.buffers(right) if key[0]}
 
     def _assigned(self, node: tree_sitter.Node, left: tree_sitter.Node) -> Iterator[tuple[str, tree_sitter.Node]]:
         if node.type == "assignment_expression":
@@ -273,6 +290,24 @@ class _Accesses:
                 return not any(text(child) == "const" for child in taken[position].children)
         return False
 
+    def _hides(self, node: tree_sitter.Node, parent: tree_sitter.Node) -> bool:
+        """Whether a pointer is kept where it is not followed; `parent` is what lies around all that is still the pointer."""
+        while parent.type in ("initializer_list", "initializer_pair") and parent.parent is not None:
+            parent = parent.parent
+        if node.parent is not None and node.parent.type == "pointer_expression" and node.type == "identifier":
+            return text(node.parent).startswith("&")
+        if parent.type == "assignment_expression":
+            left = parent.child_by_field_name("left")
+            return left is not None and left.type not in ("identifier", "parenthesized_expression")
+        if parent.type == "init_declarator":
+            declarator = parent.child_by_field_name("declarator")
+            kind = declared_type(parent)
+            pointer = declarator is not None and declarator.type.endswith(("pointer_declarator", "array_declarator"))
+            return not (
+                pointer or "auto" in kind or _NUMBERS.fullmatch(kind) or "reference" in getattr(declarator, "type", "")
+            )
+        return parent.type in ("lambda_capture_initializer", "compound_literal_expression")
+
     def _classify_pointer(self, node: tree_sitter.Node, access: Access) -> None:
         """A use of the pointer itself: an argument, an alias that is followed, or something that cannot be."""
         outer = call_around(node)
@@ -284,7 +319,9 @@ class _Accesses:
                 access.reads.append((node, ""))
                 return
             followed = ("assignment_expression", "update_expression")
-            if parent is not None and not parent.type.endswith(("declarator", "declaration", *followed)):
+            if parent is not None and self._hides(node, parent):
+                access.hidden.append(node)
+            elif parent is not None and not parent.type.endswith(("declarator", "declaration", *followed)):
                 access.unclear.append(node)
             return
         call, name, position = outer
@@ -292,13 +329,15 @@ class _Accesses:
             return
         if name == "asm" and _LOADS.search(text(call)):
             access.reads.append((node, ""))
-        elif name in self.beside:
-            access.reads.append((node, ""))
-            access.stores.append((node, ""))
+        elif (there := self.beside.get((name, position))) is not None:
+            access.reads += [(node, "")] if there.unclear or any(there.uncovered()) else []
+            access.stores += [(node, "")] if there.stores or there.fills or there.updates else []
         elif any(_points_to_const(helper, position) for helper in self.outside.get(name, ())):
             access.reads.append((node, ""))
         elif name == "asm" or name in self.outside:
             access.unclear.append(node)
+        elif _HOLDERS.fullmatch(name):
+            access.hidden.append(node)
         elif _UPDATERS.fullmatch(name):
             access.updates.append(node)
         elif _FILLS.fullmatch(name) and position == 0:
