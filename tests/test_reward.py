@@ -30,7 +30,7 @@ def test_a_correct_candidate_earns_its_speedup_less_one_up_to_the_cap(comparison
     assert performance_reward(verdict(Outcome.CORRECT, comparison, speedup)) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("outcome", set(Outcome) - {Outcome.CORRECT, Outcome.UNVERIFIED})
+@pytest.mark.parametrize("outcome", sorted(set(Outcome) - {Outcome.CORRECT, Outcome.UNVERIFIED}))
 def test_whatever_is_not_correct_costs_two(outcome):
     assert performance_reward(verdict(outcome)) == -2.0
 

@@ -212,7 +212,7 @@ def odd_spellings(code: Code) -> Iterator[tuple[int, str, str]]:
     """Spellings that different compilers, or this reader and a compiler, may read differently: offset, what, advice."""
     for found in re.finditer(r"\\[ \t\r\f\v]+(?=\n)|\\\Z", code.text):
         yield found.start(), "a backslash at the end of a line with spaces after it", "take it away"
-    for found in re.finditer(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)", code.text):
+    for found in re.finditer(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)", code.text):
         yield found.start(), f"the control character {found[0]!r}", "use spaces and newlines"
     for found in _TRIGRAPH.finditer(code.text):
         yield found.start(), f"the trigraph {found[0]}", "write the character itself"
