@@ -25,6 +25,7 @@ setup-dev:
 	@scripts/setup.sh --dev
 
 demo: setup
+	$(BIN)/kernelwright check examples/heat
 	$(BIN)/kernelwright optimize examples/heat --policy rules --out out/demo
 
 lint: setup-dev

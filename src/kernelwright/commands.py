@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from kernelwright.interpose import COMPILERS
@@ -32,8 +33,13 @@ def words(command: str, arch: str, flags: Sequence[str]) -> list[str]:
 
 def tool_path() -> str:
     """PATH inside the sandbox: where this machine has its compilers and build tools."""
+    return _tool_path(os.environ.get("PATH", os.defpath))
+
+
+@cache
+def _tool_path(path: str) -> str:
     tools = (*COMPILERS, "make", "cmake", "ninja")
-    folders = [str(Path(found).parent) for tool in tools if (found := shutil.which(tool))]
+    folders = [str(Path(found).parent) for tool in tools if (found := shutil.which(tool, path=path))]
     cuda = ["/usr/local/cuda/bin"] if Path("/usr/local/cuda/bin").is_dir() else []
     return ":".join(dict.fromkeys([*folders, *cuda, "/usr/local/bin", "/usr/bin", "/bin"]))
 

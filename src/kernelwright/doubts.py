@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field, replace
 
+from kernelwright.checks import Unreadable, read_time
 from kernelwright.errors import CandidateError, TaskError
 from kernelwright.execute import BuildFailure, Built
 from kernelwright.measure import EVALUATE, Budget, Measurement
@@ -24,6 +25,8 @@ from kernelwright.trial import Baseline, CandidateFailed, Progress, compare
 GLANCE = Budget("glance", Schedule((2,), None), warm_ups=0)
 KEPT = 0.5
 """The share of the gain that must be left; in a held-out run a smaller gain is one too, where it is sure."""
+COMPARABLE = 0.25
+"""A held-out run speaks about a gain where the original takes at least this share of its time in the timed run."""
 SCRUB = ("-ftrivial-auto-var-init=pattern",)
 """Fills every variable without an initialiser, at each call (GCC 12, Clang 8)."""
 SCRUB_HEAP = {"GLIBC_TUNABLES": "glibc.malloc.perturb=165:glibc.malloc.tcache_count=0", "MALLOC_PERTURB_": "165"}
@@ -97,6 +100,11 @@ class SecondLook:
 
     async def _held_out(self, built: Built, speedup: float) -> Doubt | None:
         for run in self.baseline.task.held_out:
+            if not self._comparable(run):
+                self.notes.append(
+                    f"the held-out run {run.name!r} is much shorter than the timed one, so its time was not asked"
+                )
+                continue
             try:
                 seen = await self._compare(self.baseline, built, run, speedup)
             except CandidateFailed as failure:
@@ -113,6 +121,14 @@ class SecondLook:
                     f"the held-out run {run.name!r} did not tell whether it is faster there too ({seen.sentence})"
                 )
         return None
+
+    def _comparable(self, run: Run) -> bool:
+        """Whether the original takes about as long in `run` as where it is timed: other sizes have other bottlenecks."""
+        task, results = self.baseline.task, self.baseline.results
+        try:
+            return read_time(task, results[run.name]) >= COMPARABLE * read_time(task, results[task.shown[0].name])
+        except Unreadable:
+            return False
 
     async def _compare(self, base: Baseline, built: Built, run: Run, speedup: float) -> Measurement | None:
         """Eight pairs of a run, where two do not both show that enough of the gain is left; None where they do, or where the

@@ -203,13 +203,13 @@ def _is_hidden(task: Task, path: Path) -> bool:
 
 def _scan(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
     """Everything below `folder` with its own state, links not followed."""
-    stack = [folder]
+    stack, prefix = [str(folder)], len(str(folder)) + 1
     while stack:
-        with _opened(stack.pop()) as listing:
+        with _opened(Path(stack.pop())) as listing:
             for item in listing:
-                yield str(Path(item.path).relative_to(folder)), item.stat(follow_symlinks=False)
+                yield item.path[prefix:], item.stat(follow_symlinks=False)
                 if item.is_dir(follow_symlinks=False):
-                    stack.append(Path(item.path))
+                    stack.append(item.path)
 
 
 def _opened(folder: Path) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:

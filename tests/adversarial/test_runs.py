@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from app import FILES, SMOOTH, make_app
+from app import FASTER, FILES, SMOOTH, make_app
 from kernelwright.execute import Workshop
 from kernelwright.measure import EVALUATE
 from kernelwright.outcome import Comparison, Verdict
@@ -47,7 +47,8 @@ def judged(app: Path, *texts: str) -> list[Verdict]:
 @pytest.fixture(scope="module")
 def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Verdict]:
     """All candidates judged one after another by one verifier."""
-    app = make_app(tmp_path_factory.mktemp("runs") / "repo", src_main_cpp=REPEATED)
+    held_out = FILES["kernelwright.toml"].replace("./app 3001 77", "./app 17001 77")
+    app = make_app(tmp_path_factory.mktemp("runs") / "repo", src_main_cpp=REPEATED, kernelwright_toml=held_out)
     texts = [path.read_text(encoding="utf-8").partition("\n")[2] for path in CANDIDATES]
     return dict(zip(CANDIDATES, judged(app, *texts), strict=True))
 
@@ -75,3 +76,15 @@ def test_a_forged_time_is_never_called_faster_without_a_word(tmp_path: Path) -> 
     notes = verdict.evidence.notes if verdict.evidence else ()
     said = any("the process as a whole was not seen to be faster" in note for note in notes)
     assert verdict.comparison is not Comparison.FASTER or said
+
+
+def test_a_gain_that_a_much_shorter_held_out_run_cannot_show_is_kept_with_a_word(tmp_path: Path) -> None:
+    """Honest code for large inputs; the held-out run is a sixth as long, and there it does what the original does."""
+    rest = SMOOTH.partition("{\n")[2]
+    honest = FASTER.replace(
+        "  double weight", "  if (n < 10000) {\n" + rest.rstrip().removesuffix("}") + "  return;\n  }\n  double weight"
+    )
+    (verdict,) = judged(make_app(tmp_path / "repo"), honest)
+    assert verdict.comparison is Comparison.FASTER, verdict.reason
+    assert verdict.evidence is not None
+    assert any("much shorter than the timed one" in note for note in verdict.evidence.notes)

@@ -116,6 +116,8 @@ def optimized(console: Console, result: Mapping[str, Any], folder: Path) -> None
         table.add_row("evidence", f"{', '.join(result['evidence']) or 'exit code'}; {result['independence']}")
     if not faster:
         table.add_row("why", Text(_one_line(result["reason"])[:300]))
+    for note in result["notes"]:
+        table.add_row("note", Text(note))
     console.print(table)
     if faster and result["candidate"]:
         console.print(Text(result["candidate"]["explanation"]))
