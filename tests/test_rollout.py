@@ -188,6 +188,16 @@ def test_malformed_calls_cost_no_benchmark_and_unknown_regions_no_rollout():
     assert "there is no region 'g'" in trace.messages[5].content
 
 
+def test_the_very_same_call_that_failed_is_not_made_again_and_again():
+    bad = '<tool_call>{"name": "search", "arguments": {"text": "x"}}</tool_call>'
+    trace = run([bad, bad, bad, SEARCH, bench("return 2"), ANSWER], Workshop(1.5))
+    results = [message.content for message in trace.messages if message.role == "tool"]
+    assert "needs the argument 'pattern'" in results[0]
+    assert all("this very call failed before" in result for result in results[1:3])
+    assert results[3] == "no hit for x"
+    assert trace.stop is StopReason.ANSWERED
+
+
 def test_messages_without_call_or_answer_are_corrected_a_bounded_number_of_times():
     trace = run([bench("return 2"), *["hm"] * 9], Workshop(1.5), RolloutLimits(max_mistakes=3))
     assert trace.stop is StopReason.NO_ANSWER

@@ -21,6 +21,11 @@ from kernelwright.policy import Policy
 from kernelwright.toolbox import Toolbox
 from kernelwright.trace import Candidate, Message, StopReason, ToolCall, Trace, Usage
 
+REPEATED = ModelMistake(
+    "this very call failed before, and was not made again",
+    "another call, or the final answer",
+    "read what it said then",
+)
 UNTRIED = ModelMistake(
     "nothing was benchmarked yet",
     "an answer that rests on a result of benchmark_code",
@@ -124,6 +129,15 @@ async def _called(call: ToolCall, toolbox: Toolbox, limit: StopReason | None, me
             ok=False,
             data={"not_run": limit.value},
         )
+    if repeats_a_failure(messages, call):
+        return Message(
+            "tool",
+            f"error: {REPEATED}",
+            tool_call_id=call.id,
+            name=call.name,
+            ok=False,
+            data={"mistake": str(REPEATED)},
+        )
     return await toolbox.call(call, before_call(messages, call))
 
 
@@ -202,6 +216,18 @@ def pending_call(messages: Sequence[Message]) -> ToolCall | None:
             return next((call for call in message.tool_calls if call.id not in done), None)
         done.add(message.tool_call_id)
     return None
+
+
+def repeats_a_failure(messages: Sequence[Message], call: ToolCall) -> bool:
+    """Whether the policy sent the very same message before, and this call of it failed: small models do that for ever."""
+    failed = {message.tool_call_id for message in messages if message.role == "tool" and message.ok is False}
+    *earlier, last = (message for message in messages if message.role == "assistant")
+    return any(
+        message.content == last.content and (other.name, other.arguments) == (call.name, call.arguments)
+        for message in earlier
+        for other in message.tool_calls
+        if other.id in failed
+    )
 
 
 def before_call(messages: Sequence[Message], call: ToolCall) -> str:

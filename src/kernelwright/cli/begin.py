@@ -126,14 +126,12 @@ def _require_price(max_cost: float | None, price: object) -> None:
 
 
 def policy_of(options: Options) -> Policy:
-    """The policy that the options name."""
+    """The policy that the options name. A model gets its seed from each attempt's first messages, another one each time."""
     if options.policy == "rules":
         return RulesPolicy()
     settings = options.settings or {}
     price = Price(*settings["price"]) if settings.get("price") else None
-    return Endpoint(
-        settings["model"], settings["base_url"], temperature=settings.get("temperature"), seed=options.seed, price=price
-    )
+    return Endpoint(settings["model"], settings["base_url"], temperature=settings.get("temperature"), price=price)
 
 
 def revision_of(task: Task) -> dict[str, Any]:
