@@ -21,7 +21,7 @@ from typing import Any
 from kernelwright.execute import Workshop
 from kernelwright.sandbox import Job, JobResult, Sandbox
 from kernelwright.sandbox.backends import open_sandbox
-from kernelwright.task import load_task
+from kernelwright.task_file import load_task
 from kernelwright.toolbox import Toolbox
 from kernelwright.tools import Bench
 from kernelwright.trace import ToolCall

@@ -18,7 +18,7 @@ import pytest
 from kernelwright import cli, proving, runner
 from kernelwright.outcome import Comparison, Interval, Outcome, Verdict
 from kernelwright.store import Run, Store
-from kernelwright.task import load_task
+from kernelwright.task_file import load_task
 from kernelwright.trace import Candidate, Message, StopReason
 
 PROGRAM = (sys.executable, "-m", "kernelwright")

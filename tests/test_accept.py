@@ -11,7 +11,7 @@ from app import SMOOTH
 from kernelwright.accept import Acceptance, accept
 from kernelwright.probes import derive
 from kernelwright.sandbox.backends import open_sandbox
-from kernelwright.task import load_task
+from kernelwright.task_file import load_task
 
 
 def acceptance(app: Path) -> Acceptance:

@@ -11,7 +11,7 @@ import pytest
 from app import FASTER, SMOOTH
 from kernelwright.candidates import from_patch, from_revision, patch_of, read_candidate
 from kernelwright.errors import CandidateError
-from kernelwright.task import load_task
+from kernelwright.task_file import load_task
 from kernelwright.trace import Candidate
 
 

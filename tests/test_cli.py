@@ -18,7 +18,7 @@ from kernelwright.candidates import patch_of
 from kernelwright.cli import app as commands
 from kernelwright.cli.kept import patch_name
 from kernelwright.outcome import Comparison
-from kernelwright.task import load_task
+from kernelwright.task_file import load_task
 from kernelwright.trace import Candidate
 
 ROOT = Path(__file__).parent.parent

@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from kernelwright.source import region_spans, splice
-from kernelwright.task import ExitCodeCheck, FileCheck, PatternCheck, RegexTime, Run, Task, load_task
+from kernelwright.task import ExitCodeCheck, FileCheck, PatternCheck, RegexTime, Run, Task
+from kernelwright.task_file import load_task
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/kernelwright.toml"))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kernelwright.task import load_task
+from kernelwright.task_file import load_task
 
 EXAMPLES = sorted(path.parent for path in (Path(__file__).parent.parent / "examples").glob("*/kernelwright.toml"))
 MARKS = {"cpp": pytest.mark.long, "cuda": pytest.mark.gpu}

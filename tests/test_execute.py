@@ -17,7 +17,7 @@ from kernelwright.execute import BuildFailure, Built, Workshop, failure_of
 from kernelwright.outcome import Outcome
 from kernelwright.sandbox.backends import open_sandbox
 from kernelwright.state import state_home
-from kernelwright.task import load_task
+from kernelwright.task_file import load_task
 from kernelwright.trace import Candidate
 from kernelwright.trial import open_baseline
 

@@ -16,7 +16,7 @@ SRC = Path(__file__).parent.parent / "src"
 PACKAGE = "kernelwright"
 
 LAYERS = (
-    "errors outcome task trace",
+    "errors outcome task task_file trace",
     "state source blocks calls candidates preprocessor macros probes screen workspace sandbox toolchain interpose commands "
     "kernels execute by_hand acceptance analysis checks conditions limits measure slots stats trial store policy",
     "pool toolbox tools",

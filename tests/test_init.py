@@ -31,7 +31,8 @@ from kernelwright.init.prints import read_prints
 from kernelwright.init.render import quoted
 from kernelwright.sandbox import JobResult
 from kernelwright.source import region_spans
-from kernelwright.task import Build, NumberCheck, PatternCheck, RegexTime, Task, WallTime, load_task
+from kernelwright.task import Build, NumberCheck, PatternCheck, RegexTime, Task, WallTime
+from kernelwright.task_file import load_task
 from kernelwright.toolchain.kernel_time import KernelTime
 from kernelwright.toolchain.symbols import demangled_name
 

@@ -22,7 +22,7 @@ from kernelwright.outcome import Outcome
 from kernelwright.sandbox import Sandbox
 from kernelwright.sandbox.backends import open_sandbox
 from kernelwright.sandbox.none import NoSandbox
-from kernelwright.task import load_task
+from kernelwright.task_file import load_task
 from kernelwright.trace import Candidate
 from kernelwright.verify import verify
 from kernelwright.workspace import remove

@@ -17,7 +17,7 @@ from kernelwright.policy.scripted import Scripted
 from kernelwright.runner import Options, Watcher
 from kernelwright.sandbox.backends import open_sandbox
 from kernelwright.store import Run, Store
-from kernelwright.task import load_task
+from kernelwright.task_file import load_task
 from kernelwright.trace import Message, ToolCall
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from kernelwright.errors import TaskError
 from kernelwright.source import region_spans
-from kernelwright.task import load_task
+from kernelwright.task_file import load_task
 
 
 def change(app: Path, old: str, new: str) -> Path:

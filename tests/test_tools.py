@@ -13,7 +13,7 @@ import pytest
 from app import FASTER, WRONG
 from kernelwright.execute import Workshop
 from kernelwright.sandbox.backends import open_sandbox
-from kernelwright.task import load_task
+from kernelwright.task_file import load_task
 from kernelwright.toolbox import Toolbox
 from kernelwright.tools import NAMES, Bench
 from kernelwright.trace import Message, ToolCall

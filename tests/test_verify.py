@@ -15,7 +15,7 @@ from kernelwright.execute import Workshop
 from kernelwright.measure import EVALUATE
 from kernelwright.outcome import Comparison, Outcome, Verdict
 from kernelwright.sandbox.backends import open_sandbox
-from kernelwright.task import load_task
+from kernelwright.task_file import load_task
 from kernelwright.trace import Candidate
 from kernelwright.trial import open_baseline
 from kernelwright.verify import Verifier

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kernelwright.state import state_home
-from kernelwright.task import load_task
+from kernelwright.task_file import load_task
 from kernelwright.workspace import WorkFolder, copy_repository, populate, restore, snapshot, sweep
 
 

@@ -21,7 +21,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kernelwright.errors import CandidateError, InfrastructureError, UsageError
 from kernelwright.source import Span, region_spans, splice, to_lf
-from kernelwright.task import Task, read_bytes, read_text
+from kernelwright.task import Task
+from kernelwright.task_file import read_bytes, read_text
 from kernelwright.trace import Candidate
 
 SHAPE = '{"final_code": TEXT or {REGION: TEXT}, "explanation": TEXT, "compile_args": [FLAG, …]}'

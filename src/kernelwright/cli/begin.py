@@ -21,7 +21,8 @@ from kernelwright.policy.rules import RulesPolicy
 from kernelwright.runner import Options
 from kernelwright.source import region_spans
 from kernelwright.store import Run, Store
-from kernelwright.task import Task, load_task
+from kernelwright.task import Task
+from kernelwright.task_file import load_task
 from kernelwright.tools import NAMES
 
 LIMITS = {

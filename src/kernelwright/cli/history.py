@@ -19,7 +19,8 @@ from kernelwright.outcome import SCHEMA
 from kernelwright.source import region_spans
 from kernelwright.state import state_home
 from kernelwright.store import Run, Store
-from kernelwright.task import Task, load_task
+from kernelwright.task import Task
+from kernelwright.task_file import load_task
 from kernelwright.trace import Candidate
 from kernelwright.workspace import sweep
 

@@ -33,7 +33,8 @@ from kernelwright.outcome import SCHEMA
 from kernelwright.sandbox import Sandbox
 from kernelwright.sandbox.bubblewrap import BubblewrapSandbox
 from kernelwright.stats import relative_noise
-from kernelwright.task import Task, load_task
+from kernelwright.task import Task
+from kernelwright.task_file import load_task
 from kernelwright.toolchain import Finding
 from kernelwright.toolchain.doctor import findings
 from kernelwright.trace import Candidate

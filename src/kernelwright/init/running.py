@@ -22,7 +22,8 @@ from kernelwright.init.hot import PROFILE_FLAGS, HotFunction, functions_of, hot_
 from kernelwright.init.render import render
 from kernelwright.sandbox import Bind, Job, JobResult, Limits, Sandbox
 from kernelwright.source import SOURCE_SUFFIXES, find_functions
-from kernelwright.task import TASK_FILE, Task, load_task
+from kernelwright.task import TASK_FILE, Task
+from kernelwright.task_file import load_task
 from kernelwright.trace import Candidate
 from kernelwright.trial import Progress
 
