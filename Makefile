@@ -34,7 +34,7 @@ lint: setup-dev
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/pytest -m "not long and not gpu" -n $(TEST_WORKERS) --dist loadgroup $(PYTEST_ARGS)
+	$(BIN)/pytest -m "not long and not gpu" -n $(TEST_WORKERS) $(PYTEST_ARGS)
 
 test-long: setup-dev
 	$(BIN)/pytest -m "long and not gpu" $(PYTEST_ARGS) $(OR_NONE)
