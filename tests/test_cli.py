@@ -211,9 +211,16 @@ def lines_until(process: subprocess.Popen[str], word: str) -> None:
     pytest.fail(f"the command ended without saying {word!r}")
 
 
+def heed_interruptions() -> None:
+    """Whoever runs the tests in the background lets them inherit ignored signals, which the product then ignores too."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def start(*arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [*PROGRAM, *map(str, arguments)],
+        preexec_fn=heed_interruptions,
         env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
