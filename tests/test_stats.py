@@ -138,12 +138,6 @@ def test_resolution_is_the_smallest_step() -> None:
     assert stats.resolution([1.0, 1.0]) is None
 
 
-def test_geometric_mean() -> None:
-    assert stats.geometric_mean([1.0, 4.0]) == pytest.approx(2.0)
-    with pytest.raises(ValueError, match="at least one"):
-        stats.geometric_mean([])
-
-
 def test_a_schedule_that_could_never_decide_is_refused() -> None:
     with pytest.raises(ValueError, match="8 pairs cannot"):
         Schedule((8, 16), 0.003)

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from kernelwright import macros
 from kernelwright.commands import tool_path, visible_devices
@@ -18,11 +17,9 @@ from kernelwright.errors import TaskError
 from kernelwright.execute import REPO, Workshop
 from kernelwright.sandbox import Bind, Job, JobResult, Limits
 from kernelwright.source import Span, moved, to_lf
-from kernelwright.toolchain import CompileCommand, Exec
+from kernelwright.toolchain import CompileCommand, Exec, microbench
 from kernelwright.trace import Candidate
 
-INCLUDE = Path(__file__).with_name("toolchain") / "include"
-"""Our timing headers for stand-alone files."""
 ALONE = "/kw/stand-alone"
 GREP_S = 10.0
 
@@ -114,8 +111,8 @@ async def compile_file(shop: Workshop, code: str, arguments: Sequence[str]) -> J
     }[shop.task.language]
     (folder / name).write_text(code, encoding="utf-8", errors="surrogateescape")
     shop.sandbox.own(folder)
-    binds = (Bind(folder, ALONE, writable=True), Bind(INCLUDE, "/kw/include"))
-    include = f"-I{shop.sandbox.inside(INCLUDE, '/kw/include')}"
+    binds = (Bind(folder, ALONE, writable=True), Bind(microbench.header_folder(), "/kw/include"))
+    include = f"-I{shop.sandbox.inside(microbench.header_folder(), '/kw/include')}"
     argv = (*compiler, "-O2", "-std=c++17", include, name, *arguments, "-o", "program")
     env = {"PATH": tool_path(), **({"HIP_PLATFORM": "amd"} if shop.task.language == "hip" else {})}
     limits = Limits(shop.task.build.timeout_s, shop.task.needs.memory_bytes, 4096)

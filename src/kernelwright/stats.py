@@ -171,10 +171,3 @@ def resolution(times: Sequence[float]) -> float | None:
     """The smallest step between times that differ, in their unit; None where all are alike, so that it is unknown."""
     distinct = sorted(set(times))
     return min((b - a for a, b in itertools.pairwise(distinct)), default=None)
-
-
-def geometric_mean(ratios: Sequence[float]) -> float:
-    """The mean of ratios (all positive); raises ValueError for none."""
-    if not ratios:
-        raise ValueError("a geometric mean needs at least one ratio")
-    return math.exp(math.fsum(math.log(value) for value in ratios) / len(ratios))
