@@ -1,17 +1,15 @@
-"""A state folder of the tests' own, the sandbox, and the attacking program, made once."""
+"""A state folder of the tests' own, the sandboxes that make their room themselves, and the attacking program, made once."""
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from kernelwright.sandbox import Sandbox
+from kernelwright.errors import InfrastructureError
+from kernelwright.sandbox import Sandbox, attacks
 from kernelwright.sandbox.backends import open_sandbox
-
-HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="session")
@@ -22,16 +20,17 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield home
 
 
-@pytest.fixture(scope="session")
-def sandbox(state: Path) -> Sandbox:
-    return open_sandbox()
+@pytest.fixture(scope="session", params=["bubblewrap", "namespaces"])
+def sandbox(state: Path, request: pytest.FixtureRequest) -> Sandbox:
+    try:
+        return open_sandbox(request.param)
+    except InfrastructureError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")
 def attacker(state: Path) -> Path:
-    program = state / "attacks"
-    subprocess.run(["cc", "-O0", "-o", program, HERE / "attacks.c"], check=True)
-    return program
+    return attacks.program()
 
 
 @pytest.fixture

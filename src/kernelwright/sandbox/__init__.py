@@ -1,7 +1,8 @@
 """Where every job runs: a closed room with the workspace in it and nothing else of the machine.
 
 This module is the seam: what a job is, what comes of it, and the Protocol that backends implement. Backends:
-`bubblewrap` (the default) and `none` (explicit, recorded, for machines that have no isolation and users who accept it).
+`bubblewrap`, `namespaces` (the same room without bubblewrap), `podman`, `docker` and `apptainer` (a container of an image
+that the user names), and `none` (explicit, recorded, for machines that have no isolation and users who accept it).
 """
 
 from __future__ import annotations
@@ -83,6 +84,15 @@ class JobResult:
     """From spawn to end as the parent saw it; never less than `wall_s`."""
 
 
+@dataclass(frozen=True)
+class Probe:
+    """Whether a sandbox works on this machine, what it is or what it said, and what to do."""
+
+    works: bool
+    detail: str
+    advice: str = ""
+
+
 class Sandbox(Protocol):
     """A backend. Raises SandboxUnavailable or JobFault where the machine, not the job, failed."""
 
@@ -98,3 +108,7 @@ class Sandbox(Protocol):
         ...
 
     async def run(self, job: Job) -> JobResult: ...
+
+    async def probe(self) -> Probe:
+        """Try it. Nothing is raised where it does not work."""
+        ...

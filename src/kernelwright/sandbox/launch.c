@@ -6,11 +6,15 @@
  *
  * Memory is watched, not reserved: address space says nothing about use (threads, arenas and CUDA reserve far more than
  * they touch). What counts is resident memory, shared pages divided among their owners, plus what lies in the job's own
- * tmpfs folders and in unlinked files held open. Disk is what lies in files of the writable folders changed since the
+ * tmpfs folders, in unlinked files held open, in System V segments and in the buffers of pipes and sockets. Disk is what lies in files of the writable folders changed since the
  * start, looked at more often when the file system's free space falls; a pass over the folders costs at most one part
  * in ten of one core when it is urgent and one in a hundred otherwise.
  *
- * launch -r FD -k FD [-w ms] [-m bytes] [-p tasks] [-q] [-f bytes] [-d bytes] [-t tmpfs]... [-o folder]... [-c cpus]
+ * A container engine passes no descriptors on. There `-s` names a socket in a folder that the engine shows, from which the
+ * launcher gets them all (stdout, stderr, report, control, and the list of refused system calls) before anything else runs;
+ * the other side listens once.
+ *
+ * launch -r FD -k FD | -s SOCKET [-w ms] [-m bytes] [-p tasks] [-q] [-f bytes] [-d bytes] [-t tmpfs]... [-o folder]... [-c cpus]
  *        [-e NAME=VALUE]... [-C folder] -- PROGRAM ARGUMENT...
  * Report: `start`, then `end CODE SIGNAL WALL_NS CPU_US MAX_RSS_KB LIMIT` or `fault WORDS`, one line each.
  */
@@ -20,6 +24,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -31,16 +37,20 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/sysinfo.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { POLL_MS = 20, OPEN_FILES = 4096, MANY = 64, KILL_S = 5, FILE_COST = 4096 };
+enum { INODE_COST = 1024, PIPE_COST = 64 << 10, SOCKET_COST = 208 << 10 }; /* the kernel's defaults */
 static const int64_t SECOND = 1000000000, FULL_DISK_BYTES = 8 << 20;
+enum { FULL_DISK_FILES = 64 }; /* names that a file system may have left, where it has a number of them */
 
 static struct {
     int report, control;
@@ -131,20 +141,31 @@ static void scan_tasks(void) {
 static bool hidden; /* something of the job could not be looked at */
 static int64_t free_at_start;
 
-/* Anonymous and shared memory, shared pages divided among their owners; the resident size where that cannot be read. */
-static int64_t proportional(const struct task *task) {
+/* Adds a task's anonymous memory and its shared memory, shared pages divided among their owners; its resident size where
+ * that cannot be read. */
+static void proportional(const struct task *task, int64_t *anonymous, int64_t *shared) {
     char path[64], line[256];
     snprintf(path, sizeof path, "/proc/%d/smaps_rollup", task->pid);
     FILE *file = fopen(path, "re");
-    if (!file) return task->rss;
-    int64_t total = 0;
     long kb;
     bool found = false;
-    while (fgets(line, sizeof line, file))
-        if (sscanf(line, "Pss_Anon: %ld", &kb) == 1 || sscanf(line, "Pss_Shmem: %ld", &kb) == 1)
-            total += kb * 1024L, found = true;
-    fclose(file);
-    return found ? total : task->rss;
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "Pss_Anon: %ld", &kb) == 1) *anonymous += kb * 1024L, found = true;
+        else if (sscanf(line, "Pss_Shmem: %ld", &kb) == 1) *shared += kb * 1024L;
+    if (file) fclose(file);
+    if (!found) *anonymous += task->rss;
+}
+
+/* System V segments live on when nobody has them attached. In the sandbox all that there are are the job's own. */
+static int64_t segment_bytes(void) {
+    FILE *file = getpid() == 1 ? fopen("/proc/sysvipc/shm", "re") : NULL;
+    char line[512];
+    int64_t total = 0;
+    long long rss;
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "%*d %*d %*o %*u %*d %*d %*u %*u %*u %*u %*u %*u %*u %*u %lld", &rss) == 1) total += rss;
+    if (file) fclose(file);
+    return total;
 }
 
 struct inode {
@@ -162,8 +183,10 @@ static bool on_disk(dev_t device) {
     return false;
 }
 
-/* Bytes in files without a name that the job holds open: on the writable folders' devices, or elsewhere (memory). */
+/* Bytes in files without a name that the job holds open: on the writable folders' devices, or elsewhere (memory, where what
+ * the buffers of pipes and sockets may hold counts as well). */
 static int64_t held_bytes(bool disk) {
+    int64_t total = 0;
     struct inode *found = NULL;
     size_t count = 0, room = 0;
     for (size_t i = 0; i < task_count; i++) {
@@ -177,7 +200,10 @@ static int64_t held_bytes(bool disk) {
         }
         for (struct dirent *entry; (entry = readdir(folder));) {
             struct stat status;
-            if (fstatat(dirfd(folder), entry->d_name, &status, 0) || !S_ISREG(status.st_mode) || status.st_nlink) continue;
+            if (fstatat(dirfd(folder), entry->d_name, &status, 0)) continue;
+            if (!disk && S_ISSOCK(status.st_mode)) total += SOCKET_COST;
+            if (!disk && S_ISFIFO(status.st_mode)) total += PIPE_COST;
+            if (!S_ISREG(status.st_mode) || status.st_nlink) continue;
             if (count == room) {
                 room = room ? 2 * room : 64;
                 found = realloc(found, room * sizeof *found);
@@ -189,7 +215,6 @@ static int64_t held_bytes(bool disk) {
         closedir(folder);
     }
     if (count) qsort(found, count, sizeof *found, by_inode);
-    int64_t total = 0;
     for (size_t i = 0; i < count; i++)
         if ((i == 0 || by_inode(&found[i - 1], &found[i])) && on_disk(found[i].device) == disk) total += found[i].bytes;
     free(found);
@@ -200,7 +225,8 @@ static int64_t tmpfs_bytes(void) {
     int64_t total = 0;
     struct statvfs fs;
     for (int i = 0; i < job.tmpfs_count; i++)
-        if (statvfs(job.tmpfs[i], &fs) == 0) total += (int64_t)(fs.f_blocks - fs.f_bfree) * (int64_t)fs.f_frsize;
+        if (statvfs(job.tmpfs[i], &fs) == 0)
+            total += (int64_t)(fs.f_blocks - fs.f_bfree) * (int64_t)fs.f_frsize + (int64_t)(fs.f_files - fs.f_ffree) * INODE_COST;
     return total;
 }
 
@@ -212,12 +238,14 @@ static int64_t free_memory(void) {
 static bool memory_over(void) {
     static int64_t look_again;
     int64_t start = now_ns(CLOCK_PROCESS_CPUTIME_ID), free_now = free_memory(), used = tmpfs_bytes();
-    int64_t cheap = used;
+    int64_t cheap = used, shared = 0, segments;
     for (size_t i = 0; i < task_count; i++) cheap += tasks[i].ours ? tasks[i].rss : 0;
     if ((cheap <= job.memory && free_at_start - free_now <= job.memory) || now_ns(CLOCK_MONOTONIC) < look_again)
         return false;
-    for (size_t i = 0; i < task_count; i++) used += tasks[i].ours ? proportional(&tasks[i]) : 0;
-    used += held_bytes(false);
+    for (size_t i = 0; i < task_count; i++)
+        if (tasks[i].ours) proportional(&tasks[i], &used, &shared);
+    segments = segment_bytes(); /* those that are attached are shared memory of their owners, too */
+    used += held_bytes(false) + (segments > shared ? segments : shared);
     look_again = now_ns(CLOCK_MONOTONIC) + 10 * (now_ns(CLOCK_PROCESS_CPUTIME_ID) - start);
     return used > job.memory;
 }
@@ -247,6 +275,7 @@ static int64_t disk_growth(void) {
         if (statvfs(job.folders[i], &fs)) continue;
         int64_t unit = (int64_t)fs.f_frsize, used = (int64_t)(fs.f_blocks - fs.f_bfree) * unit;
         if (fs.f_blocks && (int64_t)fs.f_bavail * unit < FULL_DISK_BYTES) full_disk = job.folders[i];
+        if (fs.f_files && fs.f_favail < FULL_DISK_FILES) full_disk = job.folders[i];
         if (!measured) before[i] = used;
         if (used - before[i] > growth) growth = used - before[i];
     }
@@ -338,7 +367,9 @@ static void set_limit(int resource, int64_t value) {
 static void become_program(int status_fd) {
     setsid();
     umask(022);
-    set_limit(RLIMIT_CORE, 0);
+    set_limit(RLIMIT_CORE, 1); /* 0 would still start the machine's collector of core dumps, where it has one */
+    set_limit(RLIMIT_RTPRIO, 0);
+    set_limit(RLIMIT_NICE, 0);
     set_limit(RLIMIT_FSIZE, job.file);
     set_limit(RLIMIT_NOFILE, OPEN_FILES);
     /* A few more than allowed, so that a job at its limit is seen beyond it and named, not only refused a fork. */
@@ -417,6 +448,38 @@ static void report(const char *limit, int64_t start_ns) {
             (long long)cpu_us, used.ru_maxrss, limit ? limit : "none");
 }
 
+static void refuse_calls(int list) {
+    static struct sock_filter steps[1024];
+    ssize_t length = pread(list, steps, sizeof steps, 0);
+    struct sock_fprog program = {(unsigned short)((size_t)(length > 0 ? length : 0) / sizeof *steps), steps};
+    if (length <= 0) die("the list of refused system calls");
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) die("seccomp");
+    close(list);
+}
+
+/* All that another process would have been started with, from the one that listens at `path`. */
+static void receive_channels(const char *path) {
+    enum { OUT, ERR, REPORT, CONTROL, REFUSED, COUNT };
+    int fds[COUNT], talk = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    snprintf(name.sun_path, sizeof name.sun_path, "%s", path);
+    if (talk < 0 || connect(talk, (struct sockaddr *)&name, sizeof name)) die(path);
+    char byte, space[CMSG_SPACE(sizeof fds)] __attribute__((aligned(8)));
+    struct iovec data = {&byte, 1};
+    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
+    ssize_t got = recvmsg(talk, &message, MSG_CMSG_CLOEXEC);
+    struct cmsghdr *header = got == 1 ? CMSG_FIRSTHDR(&message) : NULL;
+    size_t length = header ? header->cmsg_len - CMSG_LEN(0) : 0;
+    if (length < REFUSED * sizeof *fds || length > sizeof fds) errno = got < 0 ? errno : EPIPE, die("the job's channels");
+    memcpy(fds, CMSG_DATA(header), length);
+    close(talk);
+    if (dup2(fds[OUT], 1) < 0 || dup2(fds[ERR], 2) < 0) die("dup2");
+    close(fds[OUT]), close(fds[ERR]);
+    job.report = fds[REPORT], job.control = fds[CONTROL];
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) die("no_new_privs");
+    if (length == sizeof fds) refuse_calls(fds[REFUSED]);
+}
+
 static void read_cpus(char *list) {
     for (char *word = strtok(list, ","); word; word = strtok(NULL, ",")) CPU_SET(atoi(word), &job.cpus);
 }
@@ -427,10 +490,12 @@ static void add(char **list, int *count, char *value) {
 }
 
 static void read_options(int argc, char **argv) {
+    const char *socket_path = NULL;
     clearenv();
-    for (int option; (option = getopt(argc, argv, "+r:k:w:m:p:qf:d:t:o:c:e:C:")) != -1;) switch (option) {
+    for (int option; (option = getopt(argc, argv, "+r:k:s:w:m:p:qf:d:t:o:c:e:C:")) != -1;) switch (option) {
         case 'r': job.report = atoi(optarg); break;
         case 'k': job.control = atoi(optarg); break;
+        case 's': socket_path = optarg; break;
         case 'w': job.wall_ns = atoll(optarg) * 1000000L; break;
         case 'm': job.memory = atoll(optarg); break;
         case 'p': job.tasks = atoll(optarg); break;
@@ -445,6 +510,7 @@ static void read_options(int argc, char **argv) {
         default: errno = EINVAL, die("options");
         }
     job.program = argv + optind;
+    if (socket_path) receive_channels(socket_path);
     if (job.report < 0 || job.control < 0 || !job.program[0]) errno = EINVAL, die("options");
 }
 

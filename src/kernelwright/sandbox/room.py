@@ -18,6 +18,7 @@ LINKED = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 """Symlinks into /usr on today's systems, folders on older ones; inside they are what they are outside."""
 ETC = ("/etc/ld.so.cache", "/etc/alternatives")
 """What the loader, and compilers that are found through Debian's alternatives, need. Nothing else of /etc is there."""
+CPUS, NODES = "/sys/devices/system/cpu", "/sys/devices/system/node"
 NVIDIA = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools")
 AMD = ("/dev/kfd", "/dev/dri")
 DRIVER_FOLDERS = ("/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/wsl/lib")
@@ -47,7 +48,7 @@ def _cuda_bin() -> Path | None:
 
 
 def _is_system(path: Path) -> bool:
-    return any(path.is_relative_to(folder) for folder in SYSTEM)
+    return any(path.is_relative_to(folder) for folder in (*SYSTEM, *LINKED))
 
 
 def masked_folders(job: Job) -> list[Path]:
