@@ -24,6 +24,18 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A state folder that no other test sees, with our C programs already built."""
+    shared = Path(os.environ["KERNELWRIGHT_HOME"]) / "native"
+    shared.mkdir(exist_ok=True)
+    own = tmp_path / "home"
+    own.mkdir()
+    (own / "native").symlink_to(shared)
+    monkeypatch.setenv("KERNELWRIGHT_HOME", str(own))
+    return own
+
+
+@pytest.fixture
 def app(tmp_path: Path) -> Path:
     """The folder of a fresh copy of the small application; its task file lies in it."""
     return make_app(tmp_path / "repo")

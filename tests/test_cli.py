@@ -31,18 +31,6 @@ Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A state folder that no other test sees, with our C programs already built."""
-    shared = Path(os.environ["KERNELWRIGHT_HOME"]) / "native"
-    shared.mkdir(exist_ok=True)
-    own = tmp_path / "home"
-    own.mkdir()
-    (own / "native").symlink_to(shared)
-    monkeypatch.setenv("KERNELWRIGHT_HOME", str(own))
-    return own
-
-
-@pytest.fixture
 def candidate(tmp_path: Path) -> Path:
     return written(tmp_path, FASTER)
 

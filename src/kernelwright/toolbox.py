@@ -61,6 +61,8 @@ class Toolbox:
     regions: Mapping[str, str] = field(default_factory=dict)
     language: str = "cpp"
     result_chars: int = RESULT_CHARS
+    waited_s: Callable[[], float] = lambda: 0.0
+    """How long a person has been waited for so far, which is not a call's time."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -71,7 +73,7 @@ class Toolbox:
 
     async def call(self, call: ToolCall, content: str) -> Message:
         """Run `call`, made in a message that says `content`. Raises InfrastructureError, and nothing else."""
-        start = time.monotonic()
+        start = time.monotonic() - self.waited_s()
         try:
             result = await self._run(call, content)
         except ModelMistake as mistake:
@@ -83,7 +85,7 @@ class Toolbox:
             name=call.name,
             ok=result.ok,
             data=result.data,
-            elapsed_s=time.monotonic() - start,
+            elapsed_s=time.monotonic() - self.waited_s() - start,
         )
 
     async def _run(self, call: ToolCall, content: str) -> ToolResult:

@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from kernelwright.analysis import GREP_S, analysing, compile_file, grep, run_file
+from kernelwright.approval import microbenchmark_piece
 from kernelwright.errors import ModelMistake
 from kernelwright.measure import ADVISE, Measurement, seconds
 from kernelwright.outcome import Outcome
@@ -184,7 +185,7 @@ class Bench:
 
     async def _benchmark(self, candidate: Candidate) -> Measurement:
         task = self.baseline.task
-        await require_screened(self.baseline, candidate)
+        await require_screened(self.baseline, candidate, "benchmark_code")
         self.progress("building a candidate")
         built = await build(self.baseline, candidate)
         await try_runs(self.baseline, built, task.shown, self.progress)
@@ -193,9 +194,12 @@ class Bench:
         )
 
     async def microbench_code(self, arguments: MicrobenchArguments) -> ToolResult:
-        language = self.baseline.task.language
+        language, approval = self.baseline.task.language, self.baseline.shop.approval
         if said := check_arguments(language, arguments.compile_args, tunables={}):
             raise ModelMistake(said)
+        piece = microbenchmark_piece(arguments.code, arguments.compile_args)
+        if approval is not None and (no := await approval(piece, "microbench_code")):
+            raise ModelMistake(no)
         self.progress("running a microbenchmark")
         made = await compile_file(self.baseline.shop, arguments.code, arguments.compile_args)
         if made.exit_code != 0:
@@ -222,6 +226,8 @@ class Bench:
         candidate = self._proposed(arguments, original=True)
         if refusal := refuse(shop, candidate):
             raise ModelMistake(refusal.sentence)
+        if said := await shop.not_approved(candidate, "compiler_analysis"):
+            raise ModelMistake(said)
         self.progress("analysing with the compiler")
         texts, numbers = [], {}
         async with analysing(shop, candidate) as (commands, exec_, spans):

@@ -16,7 +16,7 @@ from typing import Any
 from kernelwright import runner
 from kernelwright.errors import TaskError, UsageError
 from kernelwright.policy import Policy
-from kernelwright.policy.endpoint import Endpoint, Price
+from kernelwright.policy.endpoint import ANSWER_TIMEOUT_S, Endpoint, Price
 from kernelwright.policy.rules import RulesPolicy
 from kernelwright.runner import Options
 from kernelwright.source import region_spans
@@ -75,7 +75,11 @@ def found(
         _require_price(asked["max_cost"], (options.settings or {}).get("price"))
     loaded = load_task(task or run.task)
     _require_same(run, loaded)
-    return run, loaded, replace(options, **{LIMITS[name]: asked[name] for name in LIMITS if name in given})
+    # What began under a person's eyes goes on under them.
+    changed: dict[str, Any] = {LIMITS[name]: asked[name] for name in LIMITS if name in given}
+    if "answer_timeout" in given and options.settings is not None:
+        changed["settings"] = {**options.settings, "answer_timeout": asked["answer_timeout"]}
+    return run, loaded, replace(options, **changed, approve=options.approve or asked["approve"])
 
 
 def gone_on(store: Store, run: Run, options: Options, sandbox: str) -> Run:
@@ -104,7 +108,9 @@ def _options(asked: dict[str, Any]) -> Options:
         raise UsageError("the rules policy has no model", "no --model and no --base-url", "--policy endpoint")
     _require_price(asked["max_cost"], asked["price"])
     settings = (
-        {key: asked[key] for key in ("model", "base_url", "temperature", "price")} if policy == "endpoint" else None
+        {key: asked[key] for key in ("model", "base_url", "temperature", "price", "answer_timeout")}
+        if policy == "endpoint"
+        else None
     )
     return Options(
         policy,
@@ -116,6 +122,7 @@ def _options(asked: dict[str, Any]) -> Options:
         asked["seed"],
         tuple(name for name in NAMES if name not in asked["without"]),
         settings,
+        asked["approve"],
     )
 
 
@@ -132,7 +139,13 @@ def policy_of(options: Options) -> Policy:
         return RulesPolicy()
     settings = options.settings or {}
     price = Price(*settings["price"]) if settings.get("price") else None
-    return Endpoint(settings["model"], settings["base_url"], temperature=settings.get("temperature"), price=price)
+    return Endpoint(
+        settings["model"],
+        settings["base_url"],
+        temperature=settings.get("temperature"),
+        price=price,
+        timeout_s=settings.get("answer_timeout") or ANSWER_TIMEOUT_S,
+    )
 
 
 def revision_of(task: Task) -> dict[str, Any]:

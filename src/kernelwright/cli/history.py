@@ -45,13 +45,14 @@ def show(run: str, attempt: int | None, as_json: bool) -> None:
             count = len(store.attempts_begun(found.id))
             raise UsageError(f"run {found.id} has no attempt {attempt}", f"one of 1 to {count}", f"show {found.id}")
         messages = {number: store.messages(found.id, number) for number in begun}
-        result = store.result(found.id, "optimize")
+        result, approvals = store.result(found.id, "optimize"), store.result(found.id, "approvals")
     if as_json:
         print_json(
             {
                 "schema": SCHEMA,
                 "run": told(found),
                 "result": result,
+                "approvals": approvals["decisions"] if approvals else None,
                 "attempts": {str(n): [message.to_json() for message in each] for n, each in messages.items()},
             }
         )
@@ -60,6 +61,8 @@ def show(run: str, attempt: int | None, as_json: bool) -> None:
     console.print(
         f"[bold]run {found.id}[/], {found.kind} of {escape(found.task)}, {found.created}, {status_of(found)}{open_air}"
     )
+    if approvals is not None:
+        console.print(escape(present.approvals(approvals["decisions"])))
     for number, each in messages.items():
         console.rule(f"attempt {number + 1}")
         present.trace(console, each)

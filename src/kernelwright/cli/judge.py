@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ from kernelwright.candidates import from_patch, from_revision, read_candidate
 from kernelwright.checks import read_time
 from kernelwright.cli import present
 from kernelwright.cli.options import (
+    Isolation,
     Number,
     console,
+    isolation_options,
     json_option,
     kept_workspaces,
     print_json,
@@ -26,52 +29,96 @@ from kernelwright.cli.options import (
     sandbox_options,
     stderr,
 )
-from kernelwright.errors import SandboxUnavailable, UsageError
+from kernelwright.errors import InfrastructureError, UsageError
 from kernelwright.execute import Workshop
 from kernelwright.measure import EVALUATE, PROVE, estimate_s, seconds
 from kernelwright.outcome import SCHEMA
 from kernelwright.sandbox import Sandbox
-from kernelwright.sandbox.bubblewrap import BubblewrapSandbox
+from kernelwright.sandbox.attacks import all_attacks, name_of
+from kernelwright.sandbox.backends import open_sandbox
+from kernelwright.slots import available_cores, slot
 from kernelwright.stats import relative_noise
 from kernelwright.task import Task
 from kernelwright.task_file import load_task
-from kernelwright.toolchain import Finding
+from kernelwright.toolchain import Finding, peaks
 from kernelwright.toolchain.doctor import findings
 from kernelwright.trace import Candidate
-from kernelwright.trial import Progress, exclusive, open_baseline
+from kernelwright.trial import Progress, exclusive, open_baseline, require_sound
 
 TASK = click.argument("task", type=click.Path(path_type=Path))
 BUDGETS = {"prove": PROVE, "evaluate": EVALUATE}
 
 
 @click.command(short_help="Say what of this machine works, and what to do.")
+@click.option(
+    "--measure", is_flag=True, help="Measure what CPU and GPU can do at their best, anew (some seconds each)."
+)
+@click.option("--attacks", is_flag=True, help="Attack the sandbox instead, in every way that its tests do.")
+@isolation_options
 @json_option
-def doctor(as_json: bool) -> None:
-    """What of this machine works: compilers, GPUs, profilers, the sandbox; and what to do where it does not."""
-    listed = [_sandbox_finding(), *findings()]
+def doctor(measure: bool, attacks: bool, isolation: Isolation, as_json: bool) -> None:
+    """What of this machine works: compilers, GPUs, profilers, the sandbox; and what to do where it does not.
+
+    With --attacks, exit code 1: an attack got further than it may."""
+    if attacks:
+        _attack(isolation, as_json)
+        return
+    if measure:
+        run_async(_measure_peaks(isolation))
+    listed = [_sandbox_finding(isolation), *findings()]
     if as_json:
         print_json({"schema": SCHEMA, "findings": [vars(finding) for finding in listed]})
     else:
         console.print(present.findings_table(listed))
 
 
-def _sandbox_finding() -> Finding:
+async def _measure_peaks(isolation: Isolation) -> None:
+    """Devices that cannot be measured are named by the findings."""
+    for language in peaks.COMPILERS:
+        with contextlib.suppress(peaks.NotMeasured):
+            target = peaks.target(language)
+            held = slot("gpu", (target.gpu,)) if target.gpu is not None else slot("cpu", available_cores())
+            async with held:
+                await peaks.measure(target, sandbox_for(isolation))
+
+
+def _sandbox_finding(isolation: Isolation) -> Finding:
     try:
-        found = run_async(BubblewrapSandbox().probe())
-    except SandboxUnavailable as error:
+        found = run_async(open_sandbox(isolation.sandbox, isolation.image).probe())
+    except InfrastructureError as error:
         return Finding("sandbox", False, error.what, error.try_)
     return Finding("sandbox", found.works, found.detail, found.advice)
 
 
+def _attack(isolation: Isolation, as_json: bool) -> None:
+    sandbox = sandbox_for(isolation)
+
+    async def results() -> dict[str, str | None]:
+        found = {}
+        async for case, how in all_attacks(sandbox):
+            found[name_of(case)] = how
+            if not as_json:
+                present.attack(console, name_of(case), how)
+        return found
+
+    found = run_async(results())
+    through = [name for name, how in found.items() if how is not None]
+    if as_json:
+        print_json({"schema": SCHEMA, "sandbox": sandbox.name, "attacks": found})
+    else:
+        present.attacks(console, sandbox.name, len(found), len(through))
+    raise click.exceptions.Exit(1 if through else 0)
+
+
 @click.command(short_help="Test a task before anything is judged by it.")
 @TASK
-@click.option("--seed", default=0, help="Of the order in which original and candidate run.", show_default=True)
+@click.option("--seed", type=int, help="Of the order in which original and candidate run (default: a new one).")
 @sandbox_options
 @json_option
-def check(task: Path, seed: int, no_sandbox: bool, keep_workspace: bool, as_json: bool) -> None:
+def check(task: Path, seed: int | None, isolation: Isolation, keep_workspace: bool, as_json: bool) -> None:
     """Test a TASK (a task file or its folder) before anything is judged by it. Exit code 1: refused."""
     loaded = load_task(task)
-    sandbox = sandbox_for(no_sandbox)
+    sandbox = sandbox_for(isolation)
     with kept_workspaces(keep_workspace), progress_display() as progress:
         acceptance = run_async(accepting.accept(loaded, sandbox, seed=seed, keep=keep_workspace, progress=progress))
     if as_json:
@@ -96,7 +143,7 @@ def check(task: Path, seed: int, no_sandbox: bool, keep_workspace: bool, as_json
     help="prove: until the answer is certain or time is up; evaluate: eight pairs.",
 )
 @click.option("--time-limit", type=Number(min=1), metavar="S", help="Seconds for timing (default: verify.budget_s).")
-@click.option("--seed", default=0, help="Of the order in which original and candidate run.", show_default=True)
+@click.option("--seed", type=int, help="Of the order in which original and candidate run (default: a new one).")
 @sandbox_options
 @json_option
 def verify(
@@ -106,15 +153,15 @@ def verify(
     rev: str | None,
     budget: str,
     time_limit: float | None,
-    seed: int,
-    no_sandbox: bool,
+    seed: int | None,
+    isolation: Isolation,
     keep_workspace: bool,
     as_json: bool,
 ) -> None:
     """Judge a CANDIDATE (a JSON file, or --patch, or --rev) of a TASK. Exit code 1: not correct, or slower."""
     loaded = load_task(task)
     proposed = _candidate(loaded, candidate, patch, rev)
-    sandbox = sandbox_for(no_sandbox)
+    sandbox = sandbox_for(isolation)
     with kept_workspaces(keep_workspace), progress_display() as progress:
         verdict = run_async(
             verifying.verify(
@@ -161,10 +208,10 @@ def _announcing(progress: Progress, task: Task, time_limit: float | None) -> Pro
 )
 @sandbox_options
 @json_option
-def bench(task: Path, count: int, no_sandbox: bool, keep_workspace: bool, as_json: bool) -> None:
+def bench(task: Path, count: int, isolation: Isolation, keep_workspace: bool, as_json: bool) -> None:
     """Time the unmodified program of a TASK: median, spread and range of each shown run."""
     loaded = load_task(task)
-    sandbox = sandbox_for(no_sandbox)
+    sandbox = sandbox_for(isolation)
     with kept_workspaces(keep_workspace), progress_display() as progress:
         times = run_async(_bench(loaded, sandbox, count, keep_workspace, progress))
     if as_json:
@@ -197,6 +244,8 @@ async def _bench(task: Task, sandbox: Sandbox, count: int, keep: bool, progress:
                 for number in range(count):
                     progress(f"timing {run.name}: run {number + 1} of {count}")
                     results.append(await shop.run(baseline.built, run))
+            for result in results:
+                require_sound(baseline, run, result, baseline.results[run.name])
             times[run.name] = {
                 "time_s": [read_time(task, result) for result in results],
                 "wall_s": [result.job.wall_s for result in results],

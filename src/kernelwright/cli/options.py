@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import math
 import os
+import shlex
 import signal
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,14 +22,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
 
+from kernelwright.errors import UsageError
 from kernelwright.sandbox import Sandbox
+from kernelwright.sandbox.backends import NAMES as SANDBOXES
 from kernelwright.sandbox.backends import open_sandbox
 from kernelwright.state import state_home
 from kernelwright.trace import Message
 from kernelwright.trial import Progress
 
 T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., Any])
 
 INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -58,15 +62,52 @@ def widen() -> None:
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 
 
-def sandbox_options(command: F) -> F:
-    """--no-sandbox and --keep-workspace."""
-    keep = click.option("--keep-workspace", is_flag=True, help="Leave the workspaces in place and say where they are.")
+@dataclass(frozen=True)
+class Isolation:
+    """The sandbox that was asked for."""
+
+    sandbox: str = "auto"
+    image: str | None = None
+
+    @property
+    def words(self) -> str:
+        """As it is typed; empty for the default, else with a space before it."""
+        if self.sandbox == "none":
+            return " --no-sandbox"
+        chosen = f" --sandbox {self.sandbox}" if self.sandbox != "auto" else ""
+        return chosen + (f" --image {shlex.quote(self.image)}" if self.image is not None else "")
+
+
+def isolation_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--sandbox, --image and --no-sandbox, which the command gets as one `isolation`."""
+
+    @functools.wraps(command)
+    def with_isolation(*arguments: Any, sandbox: str, image: str | None, no_sandbox: bool, **named: Any) -> Any:
+        if no_sandbox and sandbox not in ("auto", "none"):
+            raise UsageError(f"--no-sandbox beside --sandbox {sandbox}", "one of the two", f"--sandbox {sandbox}")
+        chosen = Isolation("none" if no_sandbox else sandbox, image)
+        return command(*arguments, isolation=chosen, **named)
+
+    which = click.option(
+        "--sandbox", type=click.Choice(SANDBOXES), default="auto", metavar="NAME",
+        help="bubblewrap, namespaces, podman, docker, apptainer (these three with --image) or none. Default: bubblewrap, "
+        "else namespaces; with --image the first engine that is installed.",
+    )  # fmt: skip
+    image = click.option(
+        "--image", metavar="NAME", help="The container's image, with the compilers that the task needs."
+    )
     none = click.option(
         "--no-sandbox",
         is_flag=True,
         help="Run builds and programs without isolation. For code that you trust; it is recorded.",
     )
-    return keep(none(command))
+    return which(image(none(with_isolation)))
+
+
+def sandbox_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Those of isolation_options, and --keep-workspace."""
+    keep = click.option("--keep-workspace", is_flag=True, help="Leave the workspaces in place and say where they are.")
+    return keep(isolation_options(command))
 
 
 @contextmanager
@@ -84,11 +125,11 @@ def _kept() -> set[Path]:
     return {mark.parent for mark in (state_home() / "work").glob("*/keep")}
 
 
-def sandbox_for(no_sandbox: bool) -> Sandbox:
+def sandbox_for(isolation: Isolation) -> Sandbox:
     """The sandbox to use. Raises SandboxUnavailable, with what to do, where there is none and none was not asked for."""
-    if no_sandbox:
+    if isolation.sandbox == "none":
         stderr.print("[yellow]without a sandbox:[/] builds and programs run with your own rights")
-    return open_sandbox("none" if no_sandbox else "bubblewrap")
+    return open_sandbox(isolation.sandbox, isolation.image)
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
@@ -148,6 +189,7 @@ class Live:
         self._best: float | None = None
         self._stage = ""
         self._status: Status | None = None
+        self._held: list[str] | None = None
 
     def __enter__(self) -> Live:
         if stderr.is_terminal:
@@ -163,14 +205,35 @@ class Live:
             self._status.stop()
             self._status = None
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Nothing is written meanwhile, so that the terminal is another's; lines come afterwards."""
+        self._held = []
+        if self._status is not None:
+            self._status.stop()
+        try:
+            yield
+        finally:
+            held, self._held = self._held, None
+            for line in held:
+                stderr.print(line)
+            if self._status is not None:
+                self._status.start()
+
+    def _print(self, line: str) -> None:
+        if self._held is not None:
+            self._held.append(line)
+        else:
+            stderr.print(line)
+
     def stage(self, text: str) -> None:
         self._stage = text
-        if self._status is not None:
+        if self._status is not None and self._held is None:
             best = f", best so far {self._best:.3f}×" if self._best else ""
             self._status.update(f"{escape(text)} [dim]({time.monotonic() - self._start:.0f} s{best})[/]")
 
     def estimate(self, text: str) -> None:
-        stderr.print(escape(text))
+        self._print(escape(text))
 
     def message(self, attempt: int, message: Message) -> None:
         """One line for each tool call's result."""
@@ -184,7 +247,7 @@ class Live:
                 self._best = max(self._best or 0.0, data["speedup"])
         elif message.ok is False:
             said = message.content.splitlines()[0][:100] if message.content else "failed"
-        stderr.print(
+        self._print(
             f"[dim]{time.monotonic() - self._start:6.1f} s[/]  attempt {attempt + 1}  {message.name}  {escape(said)}"
         )
 

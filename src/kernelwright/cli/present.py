@@ -30,6 +30,19 @@ def findings_table(findings: Sequence[Finding]) -> Table:
     return table
 
 
+def attack(console: Console, name: str, how: str | None) -> None:
+    """One attack on a sandbox: refused or stopped, or how it got further."""
+    mark = Text("refused", "green") if how is None else Text("THROUGH", "bold red")
+    console.print(mark, Text(name if how is None else f"{name}: {how}"))
+
+
+def attacks(console: Console, sandbox: str, tried: int, through: int) -> None:
+    verdict = f"{through} of {tried} attacks got through" if through else f"all {tried} attacks refused or stopped"
+    console.print(Text(f"{sandbox}: {verdict}"))
+    if sandbox == "none":
+        console.print(Text("there is no isolation; the attacks that would do harm were not tried"))
+
+
 def acceptance(console: Console, result: Acceptance) -> None:
     table = Table("probe", "region", "where", "result", "what was seen", box=None, pad_edge=False)
     for probe in result.probes:
@@ -129,6 +142,12 @@ def optimized(console: Console, result: Mapping[str, Any], folder: Path) -> None
         console.print(f"apply it with: kernelwright apply {result['run']}")
     elif not faster:
         console.print("the original stays as it is")
+
+
+def approvals(decisions: Sequence[Mapping[str, Any]]) -> str:
+    """What a person said of the generated code, in a sentence."""
+    yes = sum(decision["approved"] for decision in decisions)
+    return f"a person was asked about {len(decisions)} pieces of code: {yes} approved, {len(decisions) - yes} refused"
 
 
 def trace(console: Console, messages: Sequence[Message]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,13 @@ from click.core import ParameterSource
 from rich.markup import escape
 
 from kernelwright import runner
+from kernelwright.approval import Approval, decisions_from
 from kernelwright.cli import present
+from kernelwright.cli.asking import TerminalPerson, require_terminal
 from kernelwright.cli.begin import begun, found, gone_on, policy_of
 from kernelwright.cli.kept import folder_of, patch_name, remove_files, worked_on
 from kernelwright.cli.options import (
+    Isolation,
     Live,
     Number,
     console,
@@ -32,6 +36,7 @@ from kernelwright.errors import InfrastructureError, Interrupted, KernelwrightEr
 from kernelwright.outcome import SCHEMA
 from kernelwright.policy.rules.explain import explain, listing
 from kernelwright.runner import Options, Watcher
+from kernelwright.state import replace_text
 from kernelwright.store import Run, Store
 from kernelwright.task import Task
 from kernelwright.tools import NAMES
@@ -43,6 +48,12 @@ from kernelwright.tools import NAMES
 @click.option("--model", metavar="NAME", help="A model's name at --base-url.")
 @click.option("--base-url", metavar="URL", help="An OpenAI-compatible server, as in http://127.0.0.1:8000/v1.")
 @click.option("--temperature", type=Number(0, 2), help="Of the model's sampling (default: the server's).")
+@click.option(
+    "--answer-timeout",
+    type=Number(min=1),
+    metavar="S",
+    help="Seconds to wait for the model's next words (default: 600).",
+)
 @click.option("--price", nargs=2, type=Number(min=0), metavar="IN OUT", help="USD per million tokens read and written.")
 @click.option("--attempts", default=1, type=click.IntRange(1, 1000), show_default=True, help="Rollouts to make.")
 @click.option(
@@ -70,6 +81,7 @@ from kernelwright.tools import NAMES
     metavar="RUN",
     help="Go on with a RUN (an id's beginning, or last): its options, with the limits given now.",
 )
+@click.option("--approve", is_flag=True, help="Ask you about each piece of generated code before it is compiled.")
 @sandbox_options
 @json_option
 @click.pass_context
@@ -79,7 +91,7 @@ def optimize(
     task: Path | None,
     out: Path | None,
     resume: str | None,
-    no_sandbox: bool,
+    isolation: Isolation,
     keep_workspace: bool,
     as_json: bool,
     **asked: Any,
@@ -90,16 +102,18 @@ def optimize(
     """
     if out is not None:
         _make(out)
+    if asked["approve"]:
+        require_terminal()
     with kept_workspaces(keep_workspace), Store.open() as store:
-        sandbox = "none" if no_sandbox else "bubblewrap"
         if resume is None:
-            run, loaded, options = begun(store, task, asked, sandbox)
+            run, loaded, options = begun(store, task, asked, isolation.sandbox)
         else:
             given = {name for name in asked if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
             run, loaded, options = found(store, resume, task, asked, given)
+            if options.approve:
+                require_terminal()
         with worked_on(run):
-            run = gone_on(store, run, options, sandbox)
-            result = _optimized(loaded, options, store, run, no_sandbox, keep_workspace)
+            result = _optimized(loaded, options, store, run, isolation, keep_workspace)
         folder = _write_out(loaded, store, run, result, out)
     if as_json:
         print_json({**result, "files": str(folder)})
@@ -107,12 +121,14 @@ def optimize(
         present.optimized(console, result, folder)
 
 
-def _optimized(task: Task, options: Options, store: Store, run: Run, no_sandbox: bool, keep: bool) -> dict[str, Any]:
-    resume = f"kernelwright optimize --resume {run.id}{' --no-sandbox' if no_sandbox else ''}"
+def _optimized(
+    task: Task, options: Options, store: Store, run: Run, isolation: Isolation, keep: bool
+) -> dict[str, Any]:
+    resume = f"kernelwright optimize --resume {run.id}{isolation.words}"
     try:
         store.set_status(run.id, "running")
-        return _searched(task, options, store, run, no_sandbox, keep)
-    except KeyboardInterrupt:
+        return _searched(task, options, store, run, isolation, keep)
+    except (KeyboardInterrupt, Interrupted):
         store.set_status(run.id, "interrupted")
         raise Interrupted(f"run {run.id} was interrupted; what it found so far is kept", "it to end", resume) from None
     except (KernelwrightError, OSError):
@@ -120,12 +136,26 @@ def _optimized(task: Task, options: Options, store: Store, run: Run, no_sandbox:
         raise
 
 
-def _searched(task: Task, options: Options, store: Store, run: Run, no_sandbox: bool, keep: bool) -> dict[str, Any]:
-    sandbox = sandbox_for(no_sandbox)
+def _searched(task: Task, options: Options, store: Store, run: Run, isolation: Isolation, keep: bool) -> dict[str, Any]:
+    sandbox = sandbox_for(isolation)
+    run = gone_on(store, run, options, sandbox.name)
     stderr.print(f"run {run.id}: {escape(task.name)}, policy {escape(policy_of(options).name)}")
-    with Live() as live:
+    with Live() as live, _approval(options, store, run, live) as approval:
         watcher = Watcher(live.stage, live.message, live.estimate)
-        return run_async(runner.optimize(task, sandbox, policy_of(options), options, store, run, watcher, keep))
+        return run_async(
+            runner.optimize(task, sandbox, policy_of(options), options, store, run, watcher, keep, approval)
+        )
+
+
+@contextlib.contextmanager
+def _approval(options: Options, store: Store, run: Run, live: Live) -> Iterator[Approval | None]:
+    """The person at the terminal, with what was decided in this run before."""
+    if not options.approve:
+        yield None
+        return
+    with TerminalPerson(live.paused) as person:
+        decided = decisions_from(store.result(run.id, "approvals"))
+        yield Approval(person, decided, lambda decisions: store.save_result(run.id, "approvals", decisions))
 
 
 def _failed(store: Store, run: Run, resume: str) -> None:
@@ -166,7 +196,7 @@ def _write_out(task: Task, store: Store, run: Run, result: dict[str, Any], out: 
         for name, text in files.items():
             # A patch holds the bytes of the user's file; in JSON half a surrogate pair has an escape.
             errors = "surrogateescape" if name.endswith(".patch") else "backslashreplace"
-            (folder / name).write_text(text, encoding="utf-8", errors=errors)
+            replace_text(folder / name, text, errors=errors)
     return out or kept
 
 

@@ -12,7 +12,16 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from kernelwright.cli.options import console, json_option, print_json, progress_display, run_async, sandbox_for
+from kernelwright.cli.options import (
+    Isolation,
+    console,
+    isolation_options,
+    json_option,
+    print_json,
+    progress_display,
+    run_async,
+    sandbox_for,
+)
 from kernelwright.errors import UsageError
 from kernelwright.init import running
 from kernelwright.init.hot import HotFunction
@@ -35,7 +44,7 @@ from kernelwright.task import TASK_FILE
 @click.option("--hot", is_flag=True, help="Profile the run instead, and say which functions are worth it.")
 @click.option("--no-run", is_flag=True, help="Only read: neither build nor run anything.")
 @click.option("--force", is_flag=True, help="Overwrite a task file that is there.")
-@click.option("--no-sandbox", is_flag=True, help="Run without isolation; for code that you trust.")
+@isolation_options
 @json_option
 def init(
     file: Path,
@@ -46,12 +55,12 @@ def init(
     hot: bool,
     no_run: bool,
     force: bool,
-    no_sandbox: bool,
+    isolation: Isolation,
     as_json: bool,
 ) -> None:
     """Write a first task file, with comments, by reading the Makefile, the run target and what the program prints."""
     root, relative = _placed(file, repo)
-    sandbox = None if no_run else sandbox_for(no_sandbox)
+    sandbox = None if no_run else sandbox_for(isolation)
     if hot:
         if sandbox is None:
             raise UsageError("--hot runs the program", "either --hot or --no-run", "--hot alone")
