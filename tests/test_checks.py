@@ -9,9 +9,19 @@ from typing import Any
 import pytest
 
 from app import FILES
-from kernelwright.checks import RunResult, Unreadable, compare_numbers, evaluate, files_of, read_time
+from kernelwright.checks import (
+    RunResult,
+    Unreadable,
+    compare_numbers,
+    evaluate,
+    files_of,
+    goal_of,
+    numbers_of,
+    read_time,
+)
 from kernelwright.sandbox import JobResult
 from kernelwright.task import Task
+from kernelwright.tolerance import variation_of
 
 CSV = b"""Mean Runtime Report (sec.)
 Kernel, Base_Seq, Base_CUDA, Base_CUDA
@@ -227,3 +237,39 @@ def test_a_nan_passes_only_where_the_original_has_one() -> None:
     assert not compare_numbers([float("inf")], [1.0], 1.0, 1.0)[0]
     assert not compare_numbers([0.0], [float("inf")], 1e-3, 0.0)[0]
     assert compare_numbers([float("inf")], [float("inf")], 1e-3, 0.0)[0]
+
+
+def test_a_row_and_a_file_have_what_versions_of_the_original_differ_by(tmp_path: Path) -> None:
+    checks = (
+        "[[check]]\nkind='row'\nfile='sums.txt'\nrow='CUDA'\nrel='measured'\nreference={run='seq',row='Seq'}\n"
+        "[[check]]\nkind='file'\npath='field.txt'\nrel='measured'\nabs=0.5\n"
+    )
+    import tomllib
+
+    data = tomllib.loads(FILES["kernelwright.toml"])
+    data["run"].append({"name": "seq", "role": "reference", "command": "./app"})
+    data["check"] = tomllib.loads(checks)["check"]
+    task = Task.model_validate({**data, "path": tmp_path})
+    run, seq = task.shown[0], result(files={"sums.txt": b"Seq 10.5 2.0\n"})
+
+    def ran(row: str, field: str) -> RunResult:
+        return result(files={"sums.txt": f"CUDA {row}\n".encode(), "field.txt": f"t = {field}\n".encode()})
+
+    base, again = ran("10.5000000 2.0000000", "4.00000"), ran("10.5000010 2.0000000", "4.01000")
+    measured = {}
+    for at, check in enumerate(task.check):
+        goal, other = goal_of(check, run, base, {"seq": seq}), numbers_of(check, run, again)
+        assert goal is not None
+        assert other is not None
+        measured[at] = variation_of(goal, [other.values], "double")
+    for mine, passed in (
+        (ran("10.5000020 2.0000000", "4.02000"), [True, True]),
+        (ran("10.6000000 2.5000000", "9.00000"), [False, False]),
+        (ran("10.5000010 2.0000000", "4.00000 5"), [True, False]),
+    ):
+        assert [c.passed for c in evaluate(task, run, mine, base, {"seq": seq}, measured)] == passed
+    unmeasured = ran("10.5 2.0", "4.00001"), ran("10.5000001 2.0", "4.0"), ran("10.5 2.0", "4.6")
+    assert [[c.passed for c in evaluate(task, run, mine, base, {"seq": seq})] for mine in unmeasured] == [
+        [True, True], [False, True], [True, False],
+    ]  # fmt: skip
+    assert [c.passed for c in evaluate(task, run, again, None, {"seq": seq})] == [True, True]

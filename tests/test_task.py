@@ -53,6 +53,9 @@ MISTAKES = [
     ('language = "cpp"', 'language = "fortran"', "language = 'fortran'", "'cuda', 'hip' or 'cpp'"),
     ("schema = 1", "schema = 2", "schema = 2", "1"),
     ("schema = 1", "schema = ", "is not TOML", "TOML"),
+    ('path = "field.txt"', 'path = "field.txt"\nscale = "norm"', "check[3].scale = 'norm'", "'value' or 'largest'"),
+    ("'^sum (\\S+)'\nrel = 1e-10", "'^sum (\\S+)'\nrel = 'exact'", "check[2].rel = 'exact'", 'or "measured"'),
+    ("'^sum (\\S+)'\nrel = 1e-10", "'^sum (\\S+)'\nrel = -1", "check[2].rel = -1", "a number from 0 up"),
     ('role = "held_out"', 'role = "hidden"', "run[1].role = 'hidden'", "held_out"),
 ]
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import array
 import csv
 import io
+import itertools
 import math
 import re
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from kernelwright import patterns
 from kernelwright.outcome import CheckResult
 from kernelwright.sandbox import JobResult, Limits
 from kernelwright.task import (
@@ -31,11 +33,18 @@ from kernelwright.task import (
     RegexTime,
     RowCheck,
     Run,
+    Scale,
     Task,
 )
+from kernelwright.tolerance import Numbers, Variation, exact
 from kernelwright.toolchain.kernel_time import KernelTime
 
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf(?:inity)?)", re.IGNORECASE)
+
+
+LINE_CHARS = 16 * 2**20
+"""The longest line of an output file that is read."""
+SHOWN_CHARS = 160
 
 
 class Unreadable(Exception):
@@ -87,20 +96,34 @@ def read_time(task: Task, result: RunResult) -> float:
         value = _csv_time(time, result.files)
     else:
         return result.job.wall_s
+    read = value
+    if time.better == "higher" and value:
+        value = 1 / value
     if not math.isfinite(value) or value <= 0:
-        raise Unreadable(f"the time read is {value:g}, which is no time")
-    return 1 / value if time.better == "higher" else value
+        raise Unreadable(f"the time read is {read:g}, which is no time")
+    return value
 
 
 def _regex_time(time: RegexTime, text: str) -> float:
-    found = list(re.finditer(time.pattern, text, re.MULTILINE))
+    found = _matches(time.pattern, text, (1, 1 if time.unit_group is None else time.unit_group))
     if not found:
         raise Unreadable(f"no line of the output matches the time's pattern {time.pattern!r}; {_ending(text)}")
     values = []
-    for match in found:
-        unit = match.group(time.unit_group) if time.unit_group is not None else time.unit
-        values.append(_number(match.group(1)) * _seconds(unit, time.better))
+    for number, group in found:
+        unit = time.unit if time.unit_group is None else group
+        if time.unit_group is not None and unit is None:
+            raise Unreadable(
+                f"the time's pattern {time.pattern!r} matches without its group {time.unit_group!r}, the unit"
+            )
+        values.append(_number(number) * _seconds(unit, time.better))
     return combine(values, time.aggregate, f"the time's pattern {time.pattern!r}")
+
+
+def _matches(pattern: str, text: str, groups: Sequence[int | str]) -> list[list[str | None]]:
+    try:
+        return patterns.all_matches(pattern, text, groups)
+    except patterns.GivenUp as reason:
+        raise Unreadable(f"the pattern {pattern!r} was given up: {reason}") from None
 
 
 def _seconds(unit: str | None, better: str) -> float:
@@ -152,30 +175,41 @@ def _number(text: str | None) -> float:
     try:
         return float(text.replace(",", ""))
     except ValueError:
-        raise Unreadable(f"{text!r} was found where a number was expected") from None
+        raise Unreadable(f"{text[:SHOWN_CHARS]!r} was found where a number was expected") from None
 
 
 def read_cell(cell: CsvCell | CsvReading, files: Mapping[str, bytes | None]) -> float:
     """One number of a CSV file. Raises Unreadable where it is not there, or below `min`."""
-    data = files.get(cell.file)
-    if data is None:
-        raise Unreadable(f"the run left no file {cell.file!r}")
-    try:
-        rows = [[item.strip() for item in row] for row in csv.reader(io.StringIO(data.decode(errors="replace")))]
-    except csv.Error as error:
-        raise Unreadable(f"{cell.file} is no CSV file: {error}") from None
-    rows = rows[cell.skip :]
-    wanted = (cell.column,) if isinstance(cell.column, str) else tuple(cell.column)
-    columns = _columns(rows[: cell.header], wanted)
-    if not columns:
-        raise Unreadable(f"{cell.file} has no column {' / '.join(wanted)!r}")
-    row = next((row for row in rows[cell.header :] if row and row[0] == cell.row), None)
-    if row is None or len(row) <= columns[0]:
-        raise Unreadable(f"{cell.file} has no row {cell.row!r} with a value under {' / '.join(wanted)!r}")
-    value = _number(row[columns[0]])
+    value = _number(_cell(cell, files))
     if cell.min is not None and value < cell.min:
         raise Unreadable(f"{cell.file}, row {cell.row!r}: {value:g} is below the least sensible value {cell.min:g}")
     return value
+
+
+def _cell(cell: CsvCell | CsvReading, files: Mapping[str, bytes | None]) -> str:
+    data = files.get(cell.file)
+    if data is None:
+        raise Unreadable(f"the run left no file {cell.file!r}")
+    wanted = (cell.column,) if isinstance(cell.column, str) else tuple(cell.column)
+    rows = ([item.strip() for item in row] for row in csv.reader(_lines(data, cell.file)))
+    try:
+        columns = _columns(list(itertools.islice(rows, cell.skip, cell.skip + cell.header)), wanted)
+        if not columns:
+            raise Unreadable(f"{cell.file} has no column {' / '.join(wanted)!r}")
+        row = next((row for row in rows if row and row[0] == cell.row), None)
+    except csv.Error as error:
+        raise Unreadable(f"{cell.file} is no CSV file: {error}") from None
+    if row is None or len(row) <= columns[0]:
+        raise Unreadable(f"{cell.file} has no row {cell.row!r} with a value under {' / '.join(wanted)!r}")
+    return row[columns[0]]
+
+
+def _lines(data: bytes, file: str) -> Iterator[str]:
+    """The lines of an output file one by one: a list of them all could be thirty times as large as the file."""
+    for line in io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", errors="replace", newline=""):
+        if len(line) > LINE_CHARS:
+            raise Unreadable(f"{file} has a line of more than {LINE_CHARS:,} characters")
+        yield line
 
 
 def _columns(header: Sequence[Sequence[str]], wanted: Sequence[str]) -> list[int]:
@@ -186,18 +220,29 @@ def _columns(header: Sequence[Sequence[str]], wanted: Sequence[str]) -> list[int
 
 
 def evaluate(
-    task: Task, run: Run, result: RunResult, base: RunResult | None, references: Mapping[str, RunResult]
+    task: Task,
+    run: Run,
+    result: RunResult,
+    base: RunResult | None,
+    references: Mapping[str, RunResult],
+    measured: Mapping[int, Variation] | None = None,
 ) -> list[CheckResult]:
     """Every check of the task on one run. `base` is the same run of the original, None when the original itself is
-    judged (then comparisons with it are left out); `references` are the runs with role `reference`."""
-    return list(_evaluate(task, run, result, base, references))
+    judged (then comparisons with it are left out); `references` are the runs with role `reference`; `measured` holds, by
+    the check's place in the task, what `rel = "measured"` allows in this run (without it only equal numbers pass)."""
+    return list(_evaluate(task, run, result, base, references, measured or {}))
 
 
 def _evaluate(
-    task: Task, run: Run, result: RunResult, base: RunResult | None, references: Mapping[str, RunResult]
+    task: Task,
+    run: Run,
+    result: RunResult,
+    base: RunResult | None,
+    references: Mapping[str, RunResult],
+    measured: Mapping[int, Variation],
 ) -> Iterator[CheckResult]:
-    for check in task.check:
-        judge = _judge(check, result, base, references)
+    for at, check in enumerate(task.check):
+        judge = _judge(check, result, base, references, measured.get(at))
         if isinstance(check, FileCheck) and check.path not in run.outputs:
             continue
         name = check.kind if not isinstance(check, PatternCheck) else f"{check.kind} {check.pattern!r}"
@@ -211,16 +256,22 @@ def _evaluate(
 _Judge = Callable[[], tuple[bool, str]]
 
 
-def _judge(check: Check, result: RunResult, base: RunResult | None, references: Mapping[str, RunResult]) -> _Judge:
+def _judge(
+    check: Check,
+    result: RunResult,
+    base: RunResult | None,
+    references: Mapping[str, RunResult],
+    measured: Variation | None,
+) -> _Judge:
     if isinstance(check, ExitCodeCheck):
         return _exit_code(check, result)
     if isinstance(check, PatternCheck):
         return _pattern(check, result)
     if isinstance(check, NumberCheck):
-        return _number_check(check, result, base)
+        return _number_check(check, result, base, measured)
     if isinstance(check, FileCheck):
-        return _file(check, result, base)
-    return _row(check, result, references)
+        return _file(check, result, base, measured)
+    return _row(check, result, base, references, measured)
 
 
 def _exit_code(check: ExitCodeCheck, result: RunResult) -> _Judge:
@@ -229,14 +280,18 @@ def _exit_code(check: ExitCodeCheck, result: RunResult) -> _Judge:
 
 def _pattern(check: PatternCheck, result: RunResult) -> _Judge:
     def judge() -> tuple[bool, str]:
-        found = re.search(check.pattern, result.whole_text, re.MULTILINE)
-        said = f"printed {found.group(0)!r}" if found else f"not printed; {_ending(result.whole_text)}"
+        text = result.whole_text
+        try:
+            found = patterns.first_match(check.pattern, text)
+        except patterns.GivenUp as reason:
+            raise Unreadable(f"the pattern was given up: {reason}") from None
+        said = f"printed {found[:SHOWN_CHARS]!r}" if found is not None else f"not printed; {_ending(text)}"
         return (found is not None) == (check.kind == "require"), said
 
     return judge
 
 
-def _number_check(check: NumberCheck, result: RunResult, base: RunResult | None) -> _Judge:
+def _number_check(check: NumberCheck, result: RunResult, base: RunResult | None, measured: Variation | None) -> _Judge:
     def judge() -> tuple[bool, str]:
         values = _numbers(check, result)
         low, high = check.min, check.max
@@ -246,28 +301,68 @@ def _number_check(check: NumberCheck, result: RunResult, base: RunResult | None)
                     False,
                     f"{value:g} is outside {low if low is not None else '-∞'} … {high if high is not None else '∞'}",
                 )
-        if base is None or (check.rel is None and check.abs is None and (low is not None or high is not None)):
+        if base is None or not check.compares:
             return True, f"{len(values)} number(s) read"
-        return compare_numbers(values, _numbers(check, base), check.rel or 0.0, check.abs or 0.0)
+        return _compare(check, values, _numbers(check, base), measured)
 
     return judge
 
 
 def _numbers(check: NumberCheck, result: RunResult) -> list[float]:
+    values = [_number(printed) for printed in _printed(check, result)]
+    return [combine(values, check.aggregate, check.pattern or "")] if check.aggregate else values
+
+
+def _printed(check: NumberCheck, result: RunResult) -> list[str | None]:
     if check.source == "csv":
         assert check.file is not None
         assert check.row is not None
         assert check.column is not None
         cell = CsvCell(file=check.file, skip=check.skip, header=check.header, row=check.row, column=check.column)
-        return [read_cell(cell, result.files)]
+        return [_cell(cell, result.files)]
     assert check.pattern is not None
-    values = [_number(match.group(1)) for match in re.finditer(check.pattern, result.whole_text, re.MULTILINE)]
-    if not values:
-        raise Unreadable(f"no line of the output matches {check.pattern!r}; {_ending(result.whole_text)}")
-    return [combine(values, check.aggregate, check.pattern)] if check.aggregate else values
+    text = result.whole_text
+    found = [number for (number,) in _matches(check.pattern, text, (1,))]
+    if not found:
+        raise Unreadable(f"no line of the output matches {check.pattern!r}; {_ending(text)}")
+    return found
 
 
-def _file(check: FileCheck, result: RunResult, base: RunResult | None) -> _Judge:
+def numbers_of(check: Check, run: Run, result: RunResult) -> Numbers | None:
+    """What a check reads of one run to compare it; None where it compares no numbers of this run. Raises Unreadable."""
+    if isinstance(check, NumberCheck) and check.compares:
+        printed = [text or "" for text in _printed(check, result)]
+        return Numbers(_numbers(check, result), printed, check.aggregate)
+    if isinstance(check, FileCheck) and check.path in run.outputs and check.dtype != "bytes":
+        return _numbers_of_file(check, result)
+    if isinstance(check, RowCheck):
+        return _numbers_of_row(result, check.file, check.row)
+    return None
+
+
+def goal_of(check: Check, run: Run, base: RunResult, references: Mapping[str, RunResult]) -> Numbers | None:
+    """What a check compares the numbers of one run with. Raises Unreadable."""
+    if isinstance(check, RowCheck):
+        return _numbers_of_row(references[check.reference.run], check.file, check.reference.row)
+    return numbers_of(check, run, base)
+
+
+def _numbers_of_file(check: FileCheck, result: RunResult) -> Numbers:
+    data = result.files.get(check.path)
+    if data is None:
+        raise Unreadable(f"the run left no file {check.path!r}")
+    if check.dtype != "text":
+        return Numbers(_floats(data, check.dtype))
+    printed = [number for words in _whole_words(data, check.path) for number in NUMBER.findall(words)]
+    return Numbers(array.array("d", map(float, printed)), printed)
+
+
+def _numbers_of_row(result: RunResult, file: str, row: str) -> Numbers:
+    printed = _table_row(result, file, row)
+    return Numbers([float(number) for number in printed], printed)
+
+
+def _file(check: FileCheck, result: RunResult, base: RunResult | None, measured: Variation | None) -> _Judge:
     def judge() -> tuple[bool, str]:
         data = result.files.get(check.path)
         if data is None:
@@ -282,8 +377,8 @@ def _file(check: FileCheck, result: RunResult, base: RunResult | None) -> _Judge
         if check.dtype == "bytes":
             return False, f"{len(data)} bytes differ from the original's {len(wanted)}"
         if check.dtype == "text":
-            return _compare_text(data, wanted, check.rel, check.abs)
-        return compare_numbers(_floats(data, check.dtype), _floats(wanted, check.dtype), check.rel, check.abs)
+            return _compare_text(check, data, wanted, measured)
+        return _compare(check, _floats(data, check.dtype), _floats(wanted, check.dtype), measured)
 
     return judge
 
@@ -296,59 +391,115 @@ def _floats(data: bytes, dtype: str) -> Sequence[float]:
     return values
 
 
-def _compare_text(data: bytes, wanted: bytes, rel: float, absolute: float) -> tuple[bool, str]:
-    left, right = data.decode(errors="replace"), wanted.decode(errors="replace")
-    if NUMBER.sub("#", left).split() != NUMBER.sub("#", right).split():
-        return False, "the text around the numbers differs from the original's"
-    return compare_numbers([*map(float, NUMBER.findall(left))], [*map(float, NUMBER.findall(right))], rel, absolute)
+def _compare_text(check: FileCheck, data: bytes, wanted: bytes, measured: Variation | None) -> tuple[bool, str]:
+    left, right = array.array("d"), array.array("d")
+    for ours, theirs in itertools.zip_longest(_words(data, check.path, left), _words(wanted, check.path, right)):
+        if ours != theirs:
+            return False, "the text around the numbers differs from the original's"
+    return _compare(check, left, right, measured)
 
 
-def _row(check: RowCheck, result: RunResult, references: Mapping[str, RunResult]) -> _Judge:
+def _words(data: bytes, file: str, numbers: array.array[float]) -> Iterator[str]:
+    """The words of a text with `#` for each number in them; the numbers go into `numbers`."""
+    for words in _whole_words(data, file):
+        numbers.extend(map(float, NUMBER.findall(words)))
+        yield from NUMBER.sub("#", words).split()
+
+
+def _whole_words(data: bytes, file: str) -> Iterator[str]:
+    """A text in pieces that end between words."""
+    stream, begun = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", errors="replace"), ""
+    while piece := stream.read(2**20):
+        if piece[-1].isspace():
+            yield begun + piece
+            begun = ""
+            continue
+        *head, begun = (begun + piece).rsplit(None, 1)
+        yield from head
+        if len(begun) > LINE_CHARS:
+            raise Unreadable(f"{file} has a word of more than {LINE_CHARS:,} characters")
+    yield begun
+
+
+def _row(
+    check: RowCheck,
+    result: RunResult,
+    base: RunResult | None,
+    references: Mapping[str, RunResult],
+    measured: Variation | None,
+) -> _Judge:
     def judge() -> tuple[bool, str]:
         reference = references.get(check.reference.run)
         if reference is None:
             raise Unreadable(f"there is no result of the reference run {check.reference.run!r}")
-        values = _table_row(result, check.file, check.row)
-        return compare_numbers(values, _table_row(reference, check.file, check.reference.row), check.rel, check.abs)
+        values = _numbers_of_row(result, check.file, check.row).values
+        if base is None and check.rel == "measured":
+            return True, f"{len(values)} number(s) read"
+        return _compare(check, values, _numbers_of_row(reference, check.file, check.reference.row).values, measured)
 
     return judge
 
 
-def _table_row(result: RunResult, file: str, row: str) -> list[float]:
+def _table_row(result: RunResult, file: str, row: str) -> list[str]:
     data = result.files.get(file)
     if data is None:
         raise Unreadable(f"the run {result.run!r} left no file {file!r}")
-    for line in data.decode(errors="replace").splitlines():
+    for line in _lines(data, file):
         words = line.replace(",", " ").split()
         if words and words[0] == row:
-            numbers = [float(word) for word in words[1:] if NUMBER.fullmatch(word)]
+            numbers = [word for word in words[1:] if NUMBER.fullmatch(word)]
             if numbers:
                 return numbers
     raise Unreadable(f"{file} of the run {result.run!r} has no row {row!r} with a number")
 
 
-def compare_numbers(values: Sequence[float], wanted: Sequence[float], rel: float, absolute: float) -> tuple[bool, str]:
-    """Whether each value lies within `absolute` + `rel` × |wanted| of the original's; the detail names the worst."""
+def _compare(
+    check: NumberCheck | FileCheck | RowCheck,
+    values: Sequence[float],
+    wanted: Sequence[float],
+    measured: Variation | None,
+) -> tuple[bool, str]:
+    if check.rel == "measured":
+        return compare_numbers(values, wanted, 0.0, check.abs or 0.0, measured=measured or exact(len(wanted)))
+    return compare_numbers(values, wanted, check.rel or 0.0, check.abs or 0.0, scale=check.scale)
+
+
+def compare_numbers(
+    values: Sequence[float],
+    wanted: Sequence[float],
+    rel: float,
+    absolute: float,
+    *,
+    scale: Scale = "value",
+    measured: Variation | None = None,
+) -> tuple[bool, str]:
+    """Whether each value lies within `absolute` + `rel` × |wanted| of the original's (the largest |wanted| by `scale`), what
+    was `measured` for it added; the detail names the worst."""
     if len(values) != len(wanted):
         return False, f"{len(values)} numbers, the original gave {len(wanted)}"
+    largest = max((abs(goal) for goal in wanted if math.isfinite(goal)), default=0.0) if scale == "largest" else None
     worst, at, failed = 0.0, 0, 0
     for index, (value, goal) in enumerate(zip(values, wanted, strict=True)):
         if value == goal or (math.isnan(value) and math.isnan(goal)):
             continue
         error = abs(value - goal)
-        if not (math.isfinite(error) and error <= absolute + rel * abs(goal)):
+        bound = absolute + rel * (abs(goal) if largest is None else largest)
+        bound += measured.allowed[index] if measured is not None else 0.0
+        if not (math.isfinite(error) and error <= bound):
             failed += 1
         size = error / abs(goal) if goal and math.isfinite(error) else math.inf
         if not size <= worst:
             worst, at = size, index
+    limits = str(measured) if measured is not None else f"rel {rel:g}"
+    limits += " of the largest" if largest is not None else ""
     if failed:
         return False, (
-            f"{failed} of {len(values)} numbers differ from the original's by more than rel {rel:g}, "
-            f"abs {absolute:g}; the worst is {values[at]:g} instead of {wanted[at]:g}"
+            f"{failed} of {len(values)} numbers differ from the original's by more than {limits}, "
+            f"abs {absolute:g}; the worst is {values[at]:.15g} instead of {wanted[at]:.15g}"
         )
-    return True, f"{len(values)} numbers within rel {rel:g}, abs {absolute:g}; largest relative difference {worst:.2g}"
+    return True, f"{len(values)} numbers within {limits}, abs {absolute:g}; largest relative difference {worst:.2g}"
 
 
 def _ending(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"the output ends with {lines[-1][:160]!r}" if lines else "nothing was printed"
+    return f"the output ends with {lines[-1][:SHOWN_CHARS]!r}" if lines else "nothing was printed"

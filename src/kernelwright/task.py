@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import shlex
+import warnings
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 TASK_FILE = "kernelwright.toml"
 FILE_BYTES = 16 * 2**20
@@ -47,9 +49,10 @@ def _inside(path: str) -> str:
 
 def _regex(pattern: str) -> str:
     try:
-        re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"a regular expression ({error})") from None
+        with warnings.catch_warnings(action="ignore"):
+            re.compile(pattern)
+    except (re.error, OverflowError, RecursionError, MemoryError) as error:
+        raise ValueError(f"a regular expression ({error or 'it is too large'})") from None
     return pattern
 
 
@@ -77,6 +80,21 @@ Flag = Annotated[str, AfterValidator(_flag)]
 Name = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\s/+\x00-\x1f][^/+\x00-\x1f]*$")]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Tolerance = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+def _rel(value: object) -> object:
+    """One message for a key that takes a number or a word, where a union would give the first part's alone."""
+    if value == "measured" or (
+        isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+    ):
+        return value
+    raise ValueError('a number from 0 up, or "measured"')
+
+
+Relative = Annotated[float | Literal["measured"], BeforeValidator(_rel)]
+"""A relative tolerance; `measured` sets it by how far versions of the original lie apart (`kernelwright.tolerance`)."""
+Scale = Literal["value", "largest"]
+"""What `rel` is relative to: each number itself, or the largest of those that the check compares."""
 
 
 class Model(BaseModel):
@@ -225,8 +243,9 @@ class NumberCheck(Model):
     header: Annotated[int, Field(ge=1)] = 1
     row: str | None = None
     column: str | tuple[str, ...] | None = None
-    rel: Tolerance | None = None
+    rel: Relative | None = None
     abs: Tolerance | None = None
+    scale: Scale = "value"
     min: float | None = None
     max: float | None = None
 
@@ -238,14 +257,20 @@ class NumberCheck(Model):
             raise ValueError("file, row and column")
         return self
 
+    @property
+    def compares(self) -> bool:
+        """Whether the numbers are compared with the original's, not only held between `min` and `max`."""
+        return self.rel is not None or self.abs is not None or (self.min is None and self.max is None)
+
 
 class FileCheck(Model):
     """An output file compared with the baseline's: equal text, with its numbers within `rel` and `abs`."""
 
     kind: Literal["file"]
     path: RepoPath
-    rel: Tolerance = 0.0
+    rel: Relative = 0.0
     abs: Tolerance = 0.0
+    scale: Scale = "value"
     dtype: Literal["text", "float32", "float64", "bytes"] = "text"
 
 
@@ -261,8 +286,9 @@ class RowCheck(Model):
     file: RepoPath
     row: str
     reference: RowReference
-    rel: Tolerance = 0.0
+    rel: Relative = 0.0
     abs: Tolerance = 0.0
+    scale: Scale = "value"
 
 
 Check = Annotated[ExitCodeCheck | PatternCheck | NumberCheck | FileCheck | RowCheck, Field(discriminator="kind")]
@@ -281,11 +307,15 @@ class Floor(Model):
     """What one timed unit cannot do without; a time below it is `suspect`."""
 
     bytes: Positive | None = None
+    distinct_bytes: Positive | None = None
+    """The same with each byte counted once: so many can only come from a level of memory that holds them."""
     flops: Positive | None = None
 
 
 class Verify(Model):
     budget_s: Positive = 300.0
+    other_inputs: bool = True
+    """Whether inputs are made from the shown run where no held-out run is given."""
 
 
 class Task(Model):

@@ -57,7 +57,11 @@ def load_task(where: str | Path) -> Task:
         task = Task.model_validate({**data, "path": path.resolve()})
     except ValidationError as error:
         raise _first_mistake(path, error) from None
-    _check_paths(task)
+    try:
+        _check_paths(task)
+    except (OSError, RuntimeError) as error:  # a name that is too long, a folder that may not be read, a loop of links
+        raise TaskError(f"{path}: a path in it cannot be looked up: {error}", "paths that can be read",
+                        "shorter names, and ls -l on each of them") from None  # fmt: skip
     return task
 
 
@@ -103,11 +107,18 @@ def _first_mistake(path: Path, error: ValidationError) -> TaskError:
                          f"{near[0]!r}" if near else "see docs/task-file.md")  # fmt: skip
     if first["type"] == "missing":
         return TaskError(f"{path}: the key {key!r} is missing", "it to be given", "see docs/task-file.md")
-    given = "" if isinstance(first["input"], dict) else f" = {first['input']!r}"
+    given = "" if isinstance(first["input"], dict) else f" = {_shown(first['input'])}"
     return TaskError(f"{path}: {key or 'the task'}{given} does not fit", message[:1].lower() + message[1:],
                      "see docs/task-file.md")  # fmt: skip
 
 
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"
+
+
+SHOWN_CHARS = 200
+"""What a message repeats of a value that does not fit."""
 _TABLES: dict[str, type[Model]] = {
     "region": Region, "probes": Probes, "build": Build, "run": Run, "needs": Needs, "floor": Floor, "verify": Verify,
     "regex": RegexTime, "csv": CsvTime, "wall": WallTime, "divide_by": CsvCell, "number": NumberCheck,

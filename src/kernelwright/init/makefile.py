@@ -14,8 +14,13 @@ from pathlib import Path, PurePosixPath
 
 MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 RUN_TARGETS = ("run", "run-benchmark", "bench", "benchmark", "test", "check")
+MOST_EXPANDED = 5_000_000
+EXPANSION = 100
+"""What one expansion counts beside its characters."""
+MOST_READ = 200
+"""Makefiles that one Makefile includes, counted each time."""
 _ASSIGN = re.compile(r"\s*(?:export\s+|override\s+)*([A-Za-z_][\w.-]*)\s*(\?=|::?:?=|\+=|!=|=)\s*(.*)", re.S)
-_RULE = re.compile(r"([^:=\s][^:=]*?)\s*::?(?!=)\s*([^;]*)(?:;(.*))?$", re.S)
+_RULE = re.compile(r"([^:=\s](?:[^:=\s]|\s++(?!::?|$))*+)\s*::?(?!=)\s*([^;]*)(?:;(.*))?$", re.S)
 _REFERENCE = re.compile(r"\$(?:\(|\{)([A-Za-z_][\w.-]*)[:)}]")
 
 
@@ -37,6 +42,10 @@ class Makefile:
     variables: dict[str, str] = field(default_factory=dict)
     rules: list[Rule] = field(default_factory=list)
     text: str = ""
+    files: int = 0
+    """Makefiles read, included ones among them."""
+    expanded: int = 0
+    """Characters looked at by expansions so far."""
 
     @property
     def folder(self) -> Path:
@@ -75,8 +84,10 @@ class Makefile:
         return " ".join(self.expand(f"$({name})").split())
 
     def expand(self, text: str, automatic: Mapping[str, str] | None = None, depth: int = 0) -> str:
-        """`text` with make's variables and the pure functions expanded; `$(shell ...)` gives nothing."""
-        if depth > 40 or "$" not in text:
+        """`text` with make's variables and the pure functions expanded; `$(shell ...)` gives nothing. Variables that grow
+        without end (a recursive one, which make refuses) stop growing at `MOST_EXPANDED`."""
+        self.expanded += len(text) + EXPANSION
+        if depth > 40 or "$" not in text or self.expanded > MOST_EXPANDED:
             return text
         out, at = "", 0
         while at < len(text):
@@ -107,7 +118,11 @@ class Makefile:
         function = re.match(r"([a-z-]+)[ \t]+(.*)", inner, re.S)
         if function and function[1] in _FUNCTIONS:
             arguments = [self.expand(part, automatic, depth) for part in _commas(function[2])]
-            return _FUNCTIONS[function[1]](self.folder, arguments)
+            if len(arguments[-1]) * max(map(len, arguments[:-1]), default=1) > MOST_EXPANDED:
+                return ""
+            result = _FUNCTIONS[function[1]](self.folder, arguments)
+            self.expanded += len(result)
+            return result if self.expanded <= MOST_EXPANDED else ""
         if function and function[1] in (
             "if",
             "or",
@@ -174,15 +189,30 @@ def _matches(word: str, patterns: str) -> bool:
     return any(fnmatchcase(word, pattern.replace("%", "*")) for pattern in patterns.split())
 
 
+def _whole(folder: Path, word: str) -> str:
+    try:
+        return str((folder / word).resolve())
+    except (OSError, ValueError, RuntimeError):  # a name too long, with a NUL, or a loop of links
+        return word
+
+
+def _is(kind: Callable[[Path], bool], path: Path) -> bool:
+    """`Path.is_file` or `Path.is_dir`, which raise where a name is too long."""
+    try:
+        return kind(path)
+    except OSError:
+        return False
+
+
 def _wildcard(folder: Path, patterns: str) -> str:
     found: list[str] = []
     for pattern in patterns.split():
         if Path(pattern).is_absolute() or (
-            ".." in PurePosixPath(pattern).parts and not (folder / pattern).parent.is_dir()
+            ".." in PurePosixPath(pattern).parts and not _is(Path.is_dir, (folder / pattern).parent)
         ):
             continue
         parent, name = folder / PurePosixPath(pattern).parent, PurePosixPath(pattern).name
-        if parent.is_dir():
+        if name and _is(Path.is_dir, parent):
             prefix = pattern[: len(pattern) - len(name)]
             found += sorted(prefix + path.name for path in parent.iterdir() if fnmatchcase(path.name, name))
     return " ".join(found)
@@ -192,7 +222,9 @@ _FUNCTIONS: dict[str, Callable[[Path, list[str]], str]] = {
     "wildcard": lambda folder, a: _wildcard(folder, a[0]),
     "strip": lambda _, a: " ".join(a[0].split()),
     "subst": lambda _, a: a[2].replace(a[0], a[1]) if len(a) > 2 and a[0] else a[-1],
-    "patsubst": lambda _, a: " ".join(_substituted(word, a[0].strip(), a[1].strip()) for word in a[-1].split()),
+    "patsubst": lambda _, a: " ".join(
+        _substituted(word, a[0].strip(), a[1].strip()) for word in (a[-1].split() if len(a) > 2 else ())
+    ),
     "notdir": lambda _, a: " ".join(word.rsplit("/", 1)[-1] for word in a[0].split()),
     "dir": lambda _, a: " ".join(word[: word.rfind("/") + 1] or "./" for word in a[0].split()),
     "basename": lambda _, a: " ".join(re.sub(r"\.[^./]*$", "", word) for word in a[0].split()),
@@ -205,8 +237,8 @@ _FUNCTIONS: dict[str, Callable[[Path, list[str]], str]] = {
     "firstword": lambda _, a: (a[0].split() or [""])[0],
     "lastword": lambda _, a: (a[0].split() or [""])[-1],
     "findstring": lambda _, a: a[0] if a[0] in a[-1] else "",
-    "abspath": lambda folder, a: " ".join(str((folder / word).resolve()) for word in a[0].split()),
-    "realpath": lambda folder, a: " ".join(str((folder / word).resolve()) for word in a[0].split()),
+    "abspath": lambda folder, a: " ".join(_whole(folder, word) for word in a[0].split()),
+    "realpath": lambda folder, a: " ".join(_whole(folder, word) for word in a[0].split()),
 }
 
 
@@ -232,6 +264,7 @@ def _logical(text: str) -> Iterator[tuple[int, str]]:
 def _read(made: Makefile, path: Path, depth: int) -> None:
     text = path.read_text(encoding="utf-8", errors="replace")
     made.text += text
+    made.files += 1
     taken: list[tuple[bool, bool]] = []
     targets: list[int] = []
     for number, line in _logical(text):
@@ -247,7 +280,7 @@ def _read(made: Makefile, path: Path, depth: int) -> None:
             continue
         if include := re.match(r"\s*-?include\s+(.*)", plain):
             for name in made.expand(include[1]).split():
-                if depth < 5 and (made.folder / name).is_file():
+                if depth < 5 and made.files < MOST_READ and _is(Path.is_file, made.folder / name):
                     _read(made, made.folder / name, depth + 1)
             continue
         assignment = _ASSIGN.fullmatch(plain.rstrip())

@@ -111,6 +111,10 @@ def _worth(line: Line, words: str, kernels: Sequence[str], language: str) -> flo
     return score - 6.0 * (line.guard is not None)
 
 
+MEASURED: Literal["measured"] = "measured"
+"""Nobody who reads a source can say how far an honest rewrite's numbers lie apart; runs and builds of the original can."""
+
+
 @dataclass(frozen=True)
 class CheckDraft:
     """A check that the sources suggest. `active` is False where it goes into the file as a comment only."""
@@ -119,7 +123,7 @@ class CheckDraft:
     pattern: str
     where: str
     note: str = ""
-    rel: float | None = None
+    rel: float | Literal["measured"] | None = None
     abs: float | None = None
     max: float | None = None
     aggregate: str | None = None
@@ -252,7 +256,8 @@ def _number(line: Line, at: int, value: Value) -> tuple[int, CheckDraft] | None:
     aggregate = "sum" if line.looped else None
     where, pattern = line.where, line.pattern(at)
     if _SUMS.search(before):
-        return 0, CheckDraft("number", pattern, where, "a checksum", rel=0.0 if exact else 1e-6, aggregate=aggregate)
+        rel = 0.0 if exact else MEASURED
+        return 0, CheckDraft("number", pattern, where, "a checksum", rel=rel, aggregate=aggregate)
     if _ERRORS.search(before):
         note = "how far the program's own check is off"
         tolerance = 0.0 if exact else 1e-5
@@ -261,4 +266,4 @@ def _number(line: Line, at: int, value: Value) -> tuple[int, CheckDraft] | None:
         return None
     note = "a printed number that may be a result"
     rank = 2 if _RESULTS.search(before) and not exact else 3
-    return rank, CheckDraft("number", pattern, where, note, rel=0.0 if exact else 1e-5, aggregate=aggregate)
+    return rank, CheckDraft("number", pattern, where, note, rel=0.0 if exact else MEASURED, aggregate=aggregate)

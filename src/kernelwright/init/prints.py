@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import tree_sitter
 
-from kernelwright.source import function_name, parse, walk
+from kernelwright.source import depth_of, function_name, parse, walk
 
 NUMBER = r"([-+.\w]+)"
 _PRINTF = re.compile(r"%[-+ #0']*(?:\*|\d+)?(?:\.(?:\*|\d+))?(?:hh|h|ll|l|L|q|j|z|t)?([diouxXeEfFgGaAcsp%])")
@@ -102,22 +102,38 @@ def _escaped(literal: str, value_follows: bool) -> str:
     return re.sub(r"(?:\\s\+| )+$", "", body) + r"\s*" if value_follows else body.rstrip()
 
 
+DEEPEST = 500
+"""Levels of a syntax tree; no person writes more, and what is asked of a node costs as much as it is deep."""
+
+
 def read_prints(data: bytes, file: str, language: str) -> tuple[list[Line], list[Text]]:
-    """All lines that the source `data` may print, and all its string literals."""
+    """All lines that the source `data` may print, and all its string literals; none of a file that nests deeper than
+    `DEEPEST`."""
     root = parse(data, language).root_node
-    lines, labels = [], set()
-    for statement_pieces, node in _joined(_printing(root)):
+    if depth_of(root) > DEEPEST:
+        return [], []
+    lines, labels, above = [], set(), parents(root)
+    for statement_pieces, node in _joined(_printing(root, above), above):
         for pieces, first in _split(statement_pieces, node):
             tidy = _merged(pieces)
-            lines.append(Line(file, first.start_point.row + 1, _enclosing(first), tidy, _looped(first), _guard(first)))
+            lines.append(
+                Line(
+                    file,
+                    first.start_point.row + 1,
+                    _enclosing(first, above),
+                    tidy,
+                    _looped(first, above),
+                    _guard(first, above),
+                )
+            )
             labels |= {piece for piece, then in pairwise(tidy)
                        if isinstance(piece, str) and isinstance(then, Value)}  # fmt: skip
     texts = [
-        Text(file, node.start_point.row + 1, text, _guard(node), any(text.strip() and text in label for label in labels)
-             or bool(re.search(r"[:=]\s*%[^s]", text)))
+        Text(file, node.start_point.row + 1, text, _guard(node, above),
+             any(text.strip() and text in label for label in labels) or bool(re.search(r"[:=]\s*%[^s]", text)))
         for node in walk(root)
         if node.type == "string_literal" and (text := _literal(node)).strip()
-        and (node.parent is None or node.parent.type != "preproc_include")
+        and (node.id not in above or above[node.id].type != "preproc_include")
     ]  # fmt: skip
     return _labelled(lines), texts
 
@@ -140,11 +156,11 @@ def _labelled(lines: Sequence[Line]) -> list[Line]:
 _Printed = tuple[list[str | Value], tree_sitter.Node]
 
 
-def _printing(root: tree_sitter.Node) -> Iterator[_Printed]:
+def _printing(root: tree_sitter.Node, above: Parents) -> Iterator[_Printed]:
     for node in walk(root):
         if node.type == "call_expression":
             pieces = _call_pieces(node)
-        elif node.type == "binary_expression" and not (node.parent is not None and _is_shift(node.parent)):
+        elif node.type == "binary_expression" and not (node.id in above and _is_shift(above[node.id])):
             pieces = _stream_pieces(node)
         else:
             continue
@@ -233,7 +249,8 @@ def _stream_pieces(node: tree_sitter.Node) -> list[str | Value]:
         if _is_text(operand):
             pieces.append(_literal(operand))
         elif operand.type == "char_literal":
-            pieces.append(_ESCAPES.get(text[2], "") if text[1] == "\\" else text[1:-1])
+            inside = text.partition("'")[2].removesuffix("'")
+            pieces.append(_ESCAPES.get(inside[1:2], "") if inside.startswith("\\") else inside)
         elif text in _LINE_ENDS:
             pieces.append("\n")
         elif not _MANIPULATORS.match(text):
@@ -241,14 +258,14 @@ def _stream_pieces(node: tree_sitter.Node) -> list[str | Value]:
     return pieces
 
 
-def _joined(printed: Iterable[_Printed]) -> Iterator[_Printed]:
+def _joined(printed: Iterable[_Printed], above: Parents) -> Iterator[_Printed]:
     """Neighbouring statements that print one line together become one."""
     held: _Printed | None = None
     for pieces, node in printed:
         if held is not None:
             last = held[0][-1] if held[0] else ""
             open_line = not (isinstance(last, str) and last.endswith("\n"))
-            if open_line and _statement(held[1]).next_named_sibling == _statement(node):
+            if open_line and _follows(_statement(held[1], above), _statement(node, above), above):
                 held = (held[0] + pieces, node)
                 continue
             yield held
@@ -257,10 +274,18 @@ def _joined(printed: Iterable[_Printed]) -> Iterator[_Printed]:
         yield held
 
 
-def _statement(node: tree_sitter.Node) -> tree_sitter.Node:
-    while node.parent is not None and node.type != "expression_statement":
-        node = node.parent
+def _statement(node: tree_sitter.Node, above: Parents) -> tree_sitter.Node:
+    while node.id in above and node.type != "expression_statement":
+        node = above[node.id]
     return node
+
+
+def _follows(first: tree_sitter.Node, second: tree_sitter.Node, above: Parents) -> bool:
+    """Whether two statements stand one behind the other."""
+    return (
+        first.id in above and second.id in above and above[first.id] == above[second.id]
+        and first.next_named_sibling == second
+    )  # fmt: skip
 
 
 def _split(pieces: list[str | Value], node: tree_sitter.Node) -> Iterator[_Printed]:
@@ -287,19 +312,27 @@ def _merged(pieces: Iterable[str | Value]) -> tuple[str | Value, ...]:
     return tuple(out)
 
 
-def _ancestors(node: tree_sitter.Node) -> Iterator[tuple[tree_sitter.Node, tree_sitter.Node]]:
+Parents = dict[int, tree_sitter.Node]
+"""By a node's id, the node around it: to ask the tree costs as much as the node has siblings, and levels above it."""
+
+
+def parents(root: tree_sitter.Node) -> Parents:
+    return {child.id: node for node in walk(root) for child in node.children}
+
+
+def _ancestors(node: tree_sitter.Node, above: Parents) -> Iterator[tuple[tree_sitter.Node, tree_sitter.Node]]:
     """(child, parent) from the node outwards."""
-    while node.parent is not None:
-        yield node, node.parent
-        node = node.parent
+    while node.id in above:
+        yield node, above[node.id]
+        node = above[node.id]
 
 
-def _enclosing(node: tree_sitter.Node) -> str:
-    return next((function_name(up) or "" for _, up in _ancestors(node) if up.type == "function_definition"), "")
+def _enclosing(node: tree_sitter.Node, above: Parents) -> str:
+    return next((function_name(up) or "" for _, up in _ancestors(node, above) if up.type == "function_definition"), "")
 
 
-def _looped(node: tree_sitter.Node) -> bool:
-    for _, up in _ancestors(node):
+def _looped(node: tree_sitter.Node, above: Parents) -> bool:
+    for _, up in _ancestors(node, above):
         if up.type == "function_definition":
             return False
         if up.type in ("for_statement", "while_statement", "do_statement", "for_range_loop"):
@@ -307,9 +340,9 @@ def _looped(node: tree_sitter.Node) -> bool:
     return False
 
 
-def _guard(node: tree_sitter.Node) -> str | None:
+def _guard(node: tree_sitter.Node, above: Parents) -> str | None:
     inside_else = False
-    for child, up in _ancestors(node):
+    for child, up in _ancestors(node, above):
         inside_else = inside_else or child.type in ("preproc_else", "preproc_elif")
         if up.type not in ("preproc_ifdef", "preproc_if"):
             continue

@@ -127,7 +127,7 @@ def _check(check: CheckDraft) -> list[str]:
     lines = ["[[check]]", f"kind = {quoted(check.kind)}", f"pattern = {quoted(check.pattern)}"]
     for name, value in (("rel", check.rel), ("abs", check.abs), ("max", check.max)):
         if value is not None:
-            lines.append(f"{name} = {float(value)!r}")
+            lines.append(f"{name} = {quoted(value) if isinstance(value, str) else repr(float(value))}")
     if check.aggregate:
         lines.append(f"aggregate = {quoted(check.aggregate)}")
     note = _comment(f"{check.where}: {check.note}." if check.note else f"{check.where}.")
