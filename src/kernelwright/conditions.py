@@ -104,7 +104,7 @@ class Watch:
     async def finish(self) -> Conditions:
         cpufreq = Path("/sys/devices/system/cpu/cpu0/cpufreq")
         return Conditions(
-            cpu=_cpu_model(),
+            cpu=cpu_model(),
             cores=os.cpu_count(),
             governor=_text(cpufreq / "scaling_governor"),
             turbo=_turbo(),
@@ -116,7 +116,7 @@ class Watch:
 async def snapshot(gpu: int | None = None) -> Snapshot:
     """Everything that changes, read now. `gpu` is an index as nvidia-smi counts."""
     device = await _device(gpu) if gpu is not None else None
-    busy_s, stolen_s = _core_seconds(_text(Path("/proc/stat")) or "")
+    busy_s, stolen_s = core_seconds(_text(Path("/proc/stat")) or "")
     own = os.times()
     load = _text(Path("/proc/loadavg"))
     return Snapshot(
@@ -130,10 +130,12 @@ async def snapshot(gpu: int | None = None) -> Snapshot:
     )
 
 
-def _core_seconds(stat: str) -> tuple[float | None, float | None]:
+def core_seconds(stat: str) -> tuple[float | None, float | None]:
     """Busy and stolen seconds of all cores together, from /proc/stat's first line (proc(5))."""
-    words = stat.splitlines()[0].split() if stat else []
+    words = stat.partition("\n")[0].split()
     if len(words) < 9 or words[0] != "cpu":
+        return None, None
+    if not all(map(_is_number, words[1:9])):
         return None, None
     user, nice, system, _idle, _iowait, irq, softirq, steal = (int(word) for word in words[1:9])
     tick = os.sysconf("SC_CLK_TCK")
@@ -147,7 +149,7 @@ def _text(path: Path) -> str | None:
         return None
 
 
-def _cpu_model() -> str | None:
+def cpu_model() -> str | None:
     lines = (_text(Path("/proc/cpuinfo")) or "").splitlines()
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)
 
@@ -176,7 +178,7 @@ async def _device(gpu: int) -> Device | None:
     if len(values) != 1 or len(values[0].split(", ")) != len(GPU_FIELDS):
         return None
     fields = dict(zip(GPU_FIELDS, values[0].split(", "), strict=True))
-    return Device(fields, tuple(int(line) for line in processes if line.isdigit()))
+    return Device(fields, tuple(int(line) for line in processes if _is_number(line)))
 
 
 async def _smi(program: str, gpu: int, query: str) -> list[str]:
@@ -205,7 +207,11 @@ def _cpu_warnings(seen: Conditions) -> list[str]:
 
 def _busy(device: Device | None) -> bool:
     percent = device.fields["utilization.gpu"] if device else ""
-    return percent.isdigit() and int(percent) > BUSY_DEVICE_PERCENT
+    return _is_number(percent) and int(percent) > BUSY_DEVICE_PERCENT
+
+
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdecimal() and len(word) < 20
 
 
 def _gpu_warnings(before: Device | None, after: Device | None) -> list[str]:

@@ -101,6 +101,12 @@ def _output(*argv: str) -> str | None:
     return done.stdout if done.returncode == 0 else None
 
 
+def nvidia_driver() -> str | None:
+    """The version of the NVIDIA driver; None where none is loaded."""
+    lines = (_output("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader") or "").split()
+    return lines[0] if lines else None
+
+
 def _nvidia() -> list[Gpu]:
     text = _output("nvidia-smi", f"--query-gpu={','.join(_QUERY)}", "--format=csv,noheader,nounits")
     return parse_nvidia_smi(text) if text else []

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernelwright.errors import InfrastructureError
-from kernelwright.toolchain import Finding, devices, kernel_time
+from kernelwright.toolchain import Finding, devices, kernel_time, peaks
 from kernelwright.toolchain.cuda import packaged_disassemblers
 
 _TIMEOUT_S = 90.0
@@ -44,6 +44,7 @@ def findings() -> list[Finding]:
         _ncu(),
         _perf(),
         *_gpus(),
+        *_peaks(),
     ]
 
 
@@ -102,6 +103,8 @@ def _tools() -> list[Finding]:
         ("cmake", "apt-get install cmake; only for tasks that build with CMake"),
         ("git", "apt-get install git"),
         ("c++filt", "apt-get install binutils; without it, kernels in reports have mangled names"),
+        ("valgrind", "apt-get install valgrind libc6-dbg; without it, candidates' memory is looked at less closely"),
+        ("compute-sanitizer", "part of the CUDA toolkit; without it, CUDA candidates' memory is not looked at"),
     ):
         path = shutil.which(tool)
         found.append(Finding(tool, True, _version(tool)) if path else Finding(tool, False, "not installed", advice))
@@ -146,6 +149,23 @@ def counters_admin_only() -> bool | None:
     except OSError:
         return None
     return match is None or match[1] != "0"
+
+
+def _peaks() -> list[Finding]:
+    """What was measured of this machine's devices; that nothing was yet is no fault."""
+    found = []
+    for language, name in (("cpp", "CPU's limits"), ("cuda", "GPU's limits")):
+        try:
+            measured = peaks.known(peaks.target(language))
+        except peaks.NotMeasured as reason:
+            if language == "cpp":
+                found.append(
+                    Finding(name, False, f"not measured: {reason}", "a compiler; tasks with [floor] use datasheets")
+                )
+            continue
+        said = measured.summary if measured else "not measured yet: done when a task with [floor] needs it"
+        found.append(Finding(name, True, said, "" if measured else "kernelwright doctor --measure, to do it now"))
+    return found
 
 
 def _perf() -> Finding:
