@@ -96,20 +96,6 @@ def test_a_task_without_a_check_verifies_nothing(app: Path) -> None:
     assert verdict.outcome is Outcome.UNVERIFIED
 
 
-def test_a_floor_that_the_original_itself_breaks_is_the_user_s_mistake(app: Path) -> None:
-    edit(app / "kernelwright.toml", "[verify]", "[floor]\nbytes = 1e15\n[verify]")
-    with pytest.raises(TaskError, match=r"lie below the 250 s that \[floor\] allows"):
-        verdicts(app)
-
-
-def test_a_time_below_the_floor_is_suspect(app: Path) -> None:
-    """The floor lies between the original's time (about 15 ms) and the candidate's (about 1 ms)."""
-    edit(app / "kernelwright.toml", "[verify]", "[floor]\nbytes = 1.6e10\n[verify]")
-    (verdict,) = verdicts(app, *of(FASTER))
-    assert (verdict.outcome, verdict.speedup) == (Outcome.SUSPECT, None)
-    assert "the least that the task's floor allows" in verdict.reason
-
-
 def test_a_reference_run_that_does_not_end_well_is_named(app: Path) -> None:
     reference = '[[run]]\nname = "truth"\nrole = "reference"\ncommand = "sleep 9"\ntimeout_s = 1\n[time]'
     edit(app / "kernelwright.toml", "[time]", reference)

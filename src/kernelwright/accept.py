@@ -13,16 +13,17 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from kernelwright.acceptance import remember
-from kernelwright.errors import CandidateError
+from kernelwright.errors import CandidateError, TaskError
 from kernelwright.execute import Workshop
 from kernelwright.measure import EVALUATE, Measurement
+from kernelwright.other_inputs import open_judged
 from kernelwright.outcome import SCHEMA, Comparison, Outcome
 from kernelwright.probes import KINDS, Probe, derive
 from kernelwright.sandbox import Sandbox
 from kernelwright.source import unparsed_kernels
 from kernelwright.task import Region, Task
 from kernelwright.trace import Candidate
-from kernelwright.trial import Baseline, CandidateFailed, Progress, build, compare, open_baseline, try_runs
+from kernelwright.trial import Baseline, CandidateFailed, Progress, build, compare, try_runs
 
 Status = Literal["passed", "failed", "not_applicable"]
 
@@ -77,11 +78,11 @@ class Acceptance:
 
 
 async def accept(
-    task: Task, sandbox: Sandbox, *, seed: int = 0, keep: bool = False, progress: Progress = lambda _: None
+    task: Task, sandbox: Sandbox, *, seed: int | None = None, keep: bool = False, progress: Progress = lambda _: None
 ) -> Acceptance:
     """Try every probe on a task. Raises TaskError where the unmodified program is not sound by itself."""
     async with Workshop(task, sandbox, keep) as shop:
-        baseline = await open_baseline(shop, (*task.shown, *task.held_out), progress)
+        baseline = await open_judged(shop, progress)
         probes = [
             result
             for region in task.region
@@ -129,7 +130,7 @@ async def outcome_of(baseline: Baseline, candidate: Candidate) -> tuple[Outcome,
     task = baseline.task
     try:
         built = await build(baseline, candidate)
-        await try_runs(baseline, built, (*task.shown, *task.held_out), lambda _: None)
+        await try_runs(baseline, built, (*task.shown, *baseline.others), lambda _: None)
     except CandidateFailed as failure:
         return failure.outcome, failure.reason
     except CandidateError as error:
@@ -140,7 +141,23 @@ async def outcome_of(baseline: Baseline, candidate: Candidate) -> tuple[Outcome,
 async def _unchanged(
     baseline: Baseline, rng: random.Random, progress: Progress
 ) -> tuple[ProbeResult, list[Measurement]]:
-    """The unmodified code against a second build of itself; failing needs two comparisons that say so."""
+    """The unmodified code against a second build of itself; failing needs two comparisons that say so.
+
+    Raises TaskError where it fails now and then, whichever of the two builds it is.
+    """
+    try:
+        return await _compared_with_itself(baseline, rng, progress)
+    except CandidateFailed as failure:
+        raise TaskError(
+            f"{baseline.task.path}: the unmodified program, built once more, failed: {failure.reason}",
+            "a baseline that passes every time",
+            "the run by hand in the repository, some times",
+        ) from None
+
+
+async def _compared_with_itself(
+    baseline: Baseline, rng: random.Random, progress: Progress
+) -> tuple[ProbeResult, list[Measurement]]:
     task = baseline.task
     built = await build(baseline, Candidate())
     measurements: list[Measurement] = []

@@ -18,10 +18,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from kernelwright import interpose
+from kernelwright import interpose, mishaps
+from kernelwright.approval import Approval, candidate_piece
 from kernelwright.checks import RunResult, files_of
 from kernelwright.commands import tool_path, visible_devices, words
-from kernelwright.errors import CandidateError, InfrastructureError, TaskError
+from kernelwright.errors import CandidateError, InfrastructureError, JobFault, JobLost, KernelwrightError, TaskError
 from kernelwright.interpose import Plan, Recorded
 from kernelwright.kernels import KernelTiming, Recorder
 from kernelwright.outcome import Outcome
@@ -54,6 +55,8 @@ class BuildFailure:
 
     outcome: Outcome
     log: str
+    doubtful: bool = False
+    """Whether the machine may have failed instead (mishaps.py)."""
 
 
 @dataclass
@@ -69,6 +72,8 @@ class Built:
     build_s: float
     regions: Mapping[str, str]
     """The text of each region in this program."""
+    lost: int = 0
+    """How many of its runs ended as if from outside."""
 
 
 @dataclass
@@ -86,15 +91,19 @@ class Slot:
 class Workshop:
     """Everything that builds and runs of one task need; an async context manager."""
 
-    def __init__(self, task: Task, sandbox: Sandbox, keep: bool = False) -> None:
+    def __init__(self, task: Task, sandbox: Sandbox, keep: bool = False, approval: Approval | None = None) -> None:
         self.task = task
         self.sandbox = sandbox
+        self.approval = approval
         self.arch = task.build.arch or default_arch(task.language)
         self.notes: list[str] = []
         self.keep = keep
         self._slots: dict[str, Slot] = {}
         self.plan = Plan()
         self._unchanged: set[str] = set()
+        self._built_once = False
+        self.beside: list[Bind] = []
+        """What every run sees beside the repository."""
 
     async def __aenter__(self) -> Workshop:
         self._work = WorkFolder()
@@ -109,6 +118,7 @@ class Workshop:
             self._no_plan = self.folder / "no-plan"
             self._no_plan.mkdir()
             self._plan_folder = self._no_plan
+            self._compilers = mishaps.compilers()
         except BaseException:
             self._work.close()
             raise
@@ -121,10 +131,15 @@ class Workshop:
         """Once for all slots; where each lies elsewhere (no sandbox) in each anew, since CMake writes whole paths down."""
         if self.task.build.configure is None or slot.configured:
             return
-        slot.start = await to_its_end(restore, slot.folder, slot.start, self.sandbox.own)
-        result, _ = await self._compile(slot, self.task.build.configure, ())
+        for left in reversed(range(mishaps.TRIES)):
+            slot.start = await to_its_end(restore, slot.folder, slot.start, self.sandbox.own)
+            result, _ = await self._compile(slot, self.task.build.configure, ())
+            if not left or not mishaps.kills_inside((result.stdout + result.stderr).decode(errors="replace")):
+                break
         if result.exit_code != 0:
-            raise _baseline_broken(self.task, "configure", self.task.build.configure, result)
+            log = (result.stdout + result.stderr).decode(errors="replace")
+            broken = "build.configure fails on the unmodified code"
+            raise _baseline_broken(self.task, broken, self.task.build.configure, log)
         slot.start = await to_its_end(snapshot, slot.folder, slot.start, self.folder / f"{slot.name}-configured")
         slot.configured = True
         if self.same_place:
@@ -136,6 +151,22 @@ class Workshop:
         return self.sandbox.inside(self.folder, REPO) == REPO
 
     async def run_job(self, job: Job) -> JobResult:
+        """Run a job that may be made again where it was lost or ended from outside: what it writes, it writes anew."""
+        for left in reversed(range(mishaps.TRIES)):
+            try:
+                result = await self._spawn(job)
+            except JobLost:
+                if not left:
+                    raise
+                continue
+            killed = mishaps.from_outside(result) or mishaps.kills_inside(result.stderr.decode(errors="replace"))
+            if result.exit_code == 0 or not left or not killed:
+                break
+        if result.exit_code != 0:
+            mishaps.require_same(self._compilers)
+        return result
+
+    async def _spawn(self, job: Job) -> JobResult:
         """Everything that is spawned goes through here; the user's repository itself is not even visible inside."""
         # A job must meet its own limit before the machine runs out of memory, which would look like the machine's fault.
         limits = replace(job.limits, memory_bytes=min(job.limits.memory_bytes, int(0.9 * machine_memory())))
@@ -185,11 +216,7 @@ class Workshop:
         self._plan_folder = self._no_plan
         built = await self._build(self._slot("baseline"), {}, (), depends=True)
         if isinstance(built, BuildFailure):
-            raise TaskError(
-                f"{self.task.path}: the unmodified code does not build: {_tail(built.log)}",
-                f"{self.task.build.command!r} to build it",
-                "run the command by hand in the repository",
-            )
+            raise _baseline_broken(self.task, "the unmodified code does not build", self.task.build.command, built.log)
         changed = await to_its_end(rewritten, built.slot.folder, built.slot.start)
         self._unchanged = self._start.files() - changed
         self.plan = interpose.make_plan(built.commands, self.region_files, self._unchanged, self.same_place)
@@ -263,6 +290,14 @@ class Workshop:
                 self._splice(slot, candidate.code)
             yield slot
 
+    async def not_approved(self, candidate: Candidate, purpose: str) -> str | None:
+        """Why a person does not want the candidate compiled or run; None where nobody asked to decide that."""
+        if self.approval is None or candidate.is_original:
+            return None
+        after = self.spliced(candidate.code)
+        before = {file: (self.pristine / file).read_bytes() for file in after}
+        return await self.approval(candidate_piece(candidate, before, after), purpose)
+
     def spliced(self, code: Mapping[str, str]) -> dict[str, bytes]:
         """The whole files that a candidate would give: repository path → bytes. Nothing is written."""
         files: dict[str, bytes] = {}
@@ -284,6 +319,39 @@ class Workshop:
     async def _build(
         self, slot: Slot, code: Mapping[str, str], arguments: Sequence[str], depends: bool = False
     ) -> Built | BuildFailure:
+        """Build until it succeeds or its failure is certain. Raises InfrastructureError where the machine failed."""
+        doubted = False
+        for number in range(1, mishaps.TRIES + 1):
+            try:
+                made = await self._build_once(slot, code, arguments, depends)
+            except JobLost:
+                if number == mishaps.TRIES:
+                    raise
+                continue
+            if isinstance(made, Built) or not made.doubtful:
+                self._built_once |= isinstance(made, Built)
+                return made
+            if doubted and (number == mishaps.TRIES or not mishaps.kills_inside(made.log)):
+                break
+            # Before the next try, not after it: what was missing may be there again.
+            if self._built_once:
+                await self._require_original(slot)
+            doubted = True
+        return made
+
+    async def _require_original(self, slot: Slot) -> None:
+        """The control of a doubtful failure. Raises InfrastructureError where the original does not build any more either."""
+        original = await self._build_once(slot, {}, ())
+        if isinstance(original, BuildFailure):
+            raise InfrastructureError(
+                f"the original, which was built before, does not build any more: {_tail(original.log)}",
+                "a machine that builds what it built",
+                "free space, or the compiler in its place; then the command again (or --resume)",
+            )
+
+    async def _build_once(
+        self, slot: Slot, code: Mapping[str, str], arguments: Sequence[str], depends: bool = False
+    ) -> Built | BuildFailure:
         await self._configure(slot)
         slot.start = await to_its_end(restore, slot.folder, slot.start, self.sandbox.own)
         self._splice(slot, code)
@@ -291,13 +359,13 @@ class Workshop:
         changed = await to_its_end(rewritten, slot.folder, slot.start)
         if outdated := self.plan.outdated(commands, changed):
             self._forgo_reuse(outdated)
-            return await self._build(slot, code, arguments, depends)
+            return await self._build_once(slot, code, arguments, depends)
         log = (result.stdout + result.stderr).decode(errors="replace")
         if result.limit is LimitHit.TIME:
             return BuildFailure(Outcome.TIMED_OUT, f"the build passed {self.task.build.timeout_s:g} s\n{log}")
         if result.exit_code != 0 or result.limit:
             why = f"the build passed its limit of {result.limit.value}\n" if result.limit else ""
-            return BuildFailure(Outcome.BUILD_FAILED, why + log)
+            return BuildFailure(Outcome.BUILD_FAILED, why + log, not result.limit and mishaps.doubtful(log))
         if stale := self._stale(commands, code, arguments):
             return BuildFailure(Outcome.BUILD_FAILED, f"{stale}\n{log}")
         program = await to_its_end(read_output, slot.folder, self.task.build.artifact, 2**31)
@@ -353,7 +421,8 @@ class Workshop:
                 self.task.build.timeout_s, self.task.needs.memory_bytes, 4096, 2 * 2**30, self.task.needs.disk_bytes
             ),
         )
-        result = await self.run_job(job)
+        result = await self._spawn(job)
+        mishaps.require_same(self._compilers)
         log = read_output(record, "commands", 64 * 2**20) or b""
         lists = {path.name: read_output(record, path.name, 16 * 2**20) or b"" for path in record.glob("*.deps")}
         return result, tuple(interpose.read_record(log, lists, inside[REPO]))
@@ -396,27 +465,53 @@ class Workshop:
         shutil.copytree(self._plan_folder, folder, copy_function=os.link)
         (folder / "flags").write_text("".join(f"{flag}\n" for flag in self.placed(arguments)))
 
-    async def run(self, built: Built, run: Run, cpus: Sequence[int] = (), *, recorded: bool = False) -> RunResult:
-        """One run of a built program from a fresh process and an untouched workspace; its outputs are collected.
+    async def run(
+        self, built: Built, run: Run, cpus: Sequence[int] = (), *, recorded: bool = False, under: Sequence[str] = ()
+    ) -> RunResult:
+        """One run of a built program from a fresh process and an untouched workspace; its outputs are collected. `under`
+        are the words of a program that runs it, as a memory checker does.
 
         With `recorded` the kernels are timed too, which makes every launch some microseconds slower and the first one
-        milliseconds: the program's own time of such a run is not its own any more.
+        milliseconds: the program's own time of such a run is not its own any more. A run that was lost, or ended as if
+        from outside, is made again; what ends so every time does it by itself.
         """
+        for left in reversed(range(mishaps.TRIES)):
+            try:
+                result = await self._run_once(built, run, cpus, recorded, under)
+            except JobLost:
+                built.snapshot = await to_its_end(restore, built.slot.folder, built.snapshot, self.sandbox.own)
+                if not left:
+                    raise
+            else:
+                if not left or not mishaps.from_outside(result.job):
+                    return result
+            built.lost += 1
+            if built.lost > mishaps.MOST_LOST:
+                break
+        raise JobFault(
+            f"{built.lost} runs of a program were ended from outside, others were not",
+            "nobody and nothing to end the programs that are run",
+            "look for what sends signals: a memory guard, a batch system, a user",
+        )
+
+    async def _run_once(
+        self, built: Built, run: Run, cpus: Sequence[int], recorded: bool, under: Sequence[str]
+    ) -> RunResult:
         folder = built.slot.folder
         named = files_of(self.task, run)
         for file in named:
             drop_output(folder, file)
         timing = self._kernel_timing(built.slot) if recorded else KernelTiming()
         job = Job(
-            tuple(words(run.command, self.arch, self.task.build.flags)),
+            (*under, *words(run.command, self.arch, self.task.build.flags)),
             self.cwd,
-            (Bind(folder, REPO, writable=True), *timing.binds),
+            (Bind(folder, REPO, writable=True), *self.beside, *timing.binds),
             {"PATH": tool_path(), **visible_devices(), **timing.env, **run.env},
             Limits(run.timeout_s, self.task.needs.memory_bytes, 2048, 2 * 2**30, self.task.needs.disk_bytes),
             gpu=self.uses_gpu,
             cpus=tuple(cpus),
         )
-        result = await self.run_job(job)
+        result = await self._spawn(job)
         files = {file: read_output(folder, file, OUTPUT_FILE_LIMIT) for file in named}
         built.snapshot = await to_its_end(restore, folder, built.snapshot, self.sandbox.own)
         return RunResult(run.name, result, files, timing.read())
@@ -470,13 +565,11 @@ def failure_of(result: RunResult, timeout_s: float) -> tuple[Outcome, str] | Non
     return None
 
 
-def _baseline_broken(task: Task, stage: str, command: str, result: JobResult) -> TaskError:
-    log = (result.stdout + result.stderr).decode(errors="replace")
-    return TaskError(
-        f"{task.path}: build.{stage} fails on the unmodified code: {_tail(log)}",
-        f"{command!r} to succeed",
-        "run the command by hand in the repository",
-    )
+def _baseline_broken(task: Task, what: str, command: str, log: str) -> KernelwrightError:
+    said = f"{task.path}: {what}: {_tail(log)}"
+    if mishaps.lacks_tool(log):
+        return InfrastructureError(said, "a machine with the tools that the build needs", "kernelwright doctor")
+    return TaskError(said, f"{command!r} to succeed", "run the command by hand in the repository")
 
 
 def _tail(log: str, limit: int = 1200) -> str:

@@ -66,7 +66,8 @@ class Evidence:
     kinds: tuple[str, ...]
     """A subset of `outside`, `numbers`, `program`."""
     independence: str
-    """`held-out` where other inputs were tried too, else `single-input`."""
+    """`held-out` where runs that the task holds back were tried too, `derived` where other inputs were made from the shown
+    run, else `single-input`."""
     notes: tuple[str, ...] = ()
 
 

@@ -13,18 +13,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kernelwright.approval import Approval
 from kernelwright.candidates import patch_of
 from kernelwright.chat import candidates_of
 from kernelwright.execute import Workshop
 from kernelwright.explain import explained
 from kernelwright.measure import EVALUATE, PROVE
+from kernelwright.other_inputs import open_judged
 from kernelwright.outcome import SCHEMA, Comparison, Outcome, Verdict
 from kernelwright.rollout import best_of
 from kernelwright.sandbox import Sandbox
 from kernelwright.store import Run, Store
 from kernelwright.task import Task
 from kernelwright.trace import Candidate, Message
-from kernelwright.trial import Progress, open_baseline
+from kernelwright.trial import Progress
 from kernelwright.verify import Verifier
 
 FALLBACKS = 3
@@ -80,21 +82,32 @@ def benchmarked(messages: Sequence[Message]) -> dict[tuple[object, ...], float]:
 
 
 async def prove_best(
-    task: Task, sandbox: Sandbox, store: Store, run: Run, progress: Progress, keep: bool
+    task: Task,
+    sandbox: Sandbox,
+    store: Store,
+    run: Run,
+    progress: Progress,
+    keep: bool,
+    approval: Approval | None = None,
 ) -> dict[str, Any]:
     """The result of a run: the first proposal that is proven faster, else the best verdict on one, else the original.
 
     No further proposal is begun after twice the task's time budget.
     """
-    proposed, judged, started = proposals(store, run), list[tuple[Proposal, Verdict]](), time.monotonic()
+    proposed, judged = proposals(store, run), list[tuple[Proposal, Verdict]]()
+
+    def worked_s() -> float:
+        return time.monotonic() - (approval.waited_s if approval is not None else 0.0)
+
+    started = worked_s()
     if all(proposal.fallback for proposal in proposed):
         return result_of(task, store, run, None, original_verdict(task, sandbox), None)
-    async with Workshop(task, sandbox, keep) as shop:
-        baseline = await open_baseline(shop, (*task.shown, *task.held_out), progress)
+    async with Workshop(task, sandbox, keep, approval) as shop:
+        baseline = await open_judged(shop, progress)
         verifier = Verifier(baseline, random.Random(run.id), progress)
         for proposal in proposed:
             settled = any(verdict.outcome is Outcome.CORRECT for _, verdict in judged)
-            if judged and ((proposal.fallback and settled) or time.monotonic() - started > 2 * task.verify.budget_s):
+            if judged and ((proposal.fallback and settled) or worked_s() - started > 2 * task.verify.budget_s):
                 break
             what = "a benchmarked candidate" if proposal.fallback else "the answer"
             progress(f"proving {what} of attempt {proposal.attempt + 1}")

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from kernelwright.approval import Approval
 from kernelwright.chat import Briefing, RegionText, candidates_of
 from kernelwright.checks import read_time
 from kernelwright.execute import Workshop
@@ -52,6 +53,8 @@ class Options:
     tools: tuple[str, ...] = NAMES
     settings: dict[str, Any] | None = None
     """What else made the policy: model, base URL, prices."""
+    approve: bool = False
+    """Whether a person is asked about each piece of generated code before it is compiled or run."""
 
     def limits(self) -> RolloutLimits:
         return RolloutLimits(
@@ -80,6 +83,7 @@ async def optimize(
     run: Run,
     watcher: Watcher,
     keep: bool = False,
+    approval: Approval | None = None,
 ) -> dict[str, Any]:
     """Search, then prove; returns what `--json` prints and keeps it in the store.
 
@@ -88,14 +92,14 @@ async def optimize(
     done = {attempt.attempt for attempt in store.attempts(run.id)}
     missing = [attempt for attempt in range(options.attempts) if attempt not in done]
     if missing:
-        async with Workshop(task, sandbox, keep) as shop:
+        async with Workshop(task, sandbox, keep, approval) as shop:
             baseline = await open_baseline(shop, task.shown, watcher.progress)
             base_s, wall_s = await _baseline_time(baseline, watcher.progress)
             watcher.on_estimate(estimate(task, baseline, options, wall_s, len(missing)))
             briefing = briefing_of(baseline, base_s, options)
             for attempt in missing:
                 await _attempt(baseline, briefing, policy, options, store, run, attempt, watcher)
-    result = await prove_best(task, sandbox, store, run, watcher.progress, keep)
+    result = await prove_best(task, sandbox, store, run, watcher.progress, keep, approval)
     store.save_result(run.id, "optimize", result)
     store.set_status(run.id, "done")
     return result
@@ -115,7 +119,13 @@ async def _attempt(
     seed = options.seed + attempt
     bench = Bench(baseline, random.Random(f"{seed}/{len(so_far)}"), watcher.progress, candidates_of(so_far))
     regions = {name: span.text for name, span in baseline.shop.spans.items()}
-    toolbox = Toolbox(bench.tools(options.tools), regions, baseline.task.language)
+    approval = baseline.shop.approval
+    toolbox = Toolbox(
+        bench.tools(options.tools),
+        regions,
+        baseline.task.language,
+        waited_s=lambda: approval.waited_s if approval is not None else 0.0,
+    )
 
     def keep_message(message: Message) -> None:
         store.append_message(run.id, attempt, message)

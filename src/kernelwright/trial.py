@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -19,17 +19,19 @@ from kernelwright.analysis import expand_macros
 from kernelwright.checks import RunResult, Unreadable, evaluate, read_time
 from kernelwright.errors import TaskError
 from kernelwright.execute import BuildFailure, Built, Workshop, failure_of
-from kernelwright.limits import fastest_possible_s
+from kernelwright.limits import fastest_possible, learn
 from kernelwright.measure import KERNEL_S, Budget, Measurement, Pair, Sample
 from kernelwright.outcome import CheckResult, Outcome
 from kernelwright.screen import screen
 from kernelwright.slots import available_cores, slot
 from kernelwright.source import find_functions
 from kernelwright.task import Run, Task
+from kernelwright.tolerance import MEASURABLE
 from kernelwright.toolchain.arguments import check_arguments
 from kernelwright.toolchain.kernel_time import KernelTime
 from kernelwright.toolchain.symbols import demangled_name
 from kernelwright.trace import Candidate
+from kernelwright.variation import OwnVariation, beyond_variation
 
 Progress = Callable[[str], None]
 """Told what is going on, in a few words."""
@@ -53,6 +55,10 @@ class Baseline:
     built: Built
     results: dict[str, RunResult]
     references: dict[str, RunResult]
+    others: tuple[Run, ...]
+    """Runs that no tool shows: the task's held-out ones, or other inputs found where it has none."""
+    variation: OwnVariation = field(default_factory=OwnVariation)
+    """How far versions of the original lie apart, in the runs where that was asked."""
 
     @property
     def task(self) -> Task:
@@ -80,22 +86,60 @@ async def open_baseline(shop: Workshop, runs: Sequence[Run], progress: Progress)
                 "a reference run that ends by itself",
                 "the run by hand in the repository",
             )
-    baseline = Baseline(shop, built, {}, references)
+    baseline = Baseline(shop, built, {}, references, tuple(run for run in runs if run.role == "held_out"))
     for run in runs:
         progress(f"running the original: {run.name}")
         first = await shop.run(built, run)
-        _require_sound(baseline, run, first, None)
+        require_sound(baseline, run, first, None)
+        if run is shop.task.shown[0]:
+            await _require_above_floor(baseline, read_time(shop.task, first), progress)
         baseline.results[run.name] = first
-        _require_sound(baseline, run, await shop.run(built, run), first)
+        await require_repeatable(baseline, run, first, await shop.run(built, run), progress)
     return baseline
 
 
-def _require_sound(baseline: Baseline, run: Run, result: RunResult, first: RunResult | None) -> None:
+async def require_repeatable(
+    baseline: Baseline, run: Run, first: RunResult, again: RunResult, progress: Progress
+) -> None:
+    """The original's second run must be right beside its first, by tolerances that are measured now where the task wants
+    that. Raises TaskError."""
+    checks = baseline.task.check
+    if any(getattr(check, "rel", None) == "measured" for check in checks):
+        progress(f"measuring how far versions of the original lie apart: {run.name}")
+        results = (first, again)
+        found = await baseline.variation.measure(baseline.shop, baseline.built, run, results, baseline.references)
+        wide = [at for at in found if getattr(checks[at], "rel", None) == "measured" and not found[at].tells]
+        if wide:
+            raise TaskError(
+                f"{baseline.task.path}: the check {checks[wide[0]].kind} of run {run.name!r} tells nothing: {found[wide[0]]}",
+                f"results that repeat within rel {MEASURABLE:g}",
+                "other numbers, or a stated rel and abs",
+            )
+    require_sound(baseline, run, again, first)
+
+
+async def beyond_own_variation(baseline: Baseline, built: Built, run: Run, progress: Progress) -> str | None:
+    """In a sentence, where a candidate's numbers in a run that it passed lie far beyond what the original's own runs and
+    re-associated builds differ by, as those of a lower precision do within a wide stated tolerance.
+
+    Costs one run; only where the candidate's numbers differ by more than roundings, once in a baseline, some builds of the
+    original too.
+    """
+    shop, first, references = baseline.shop, baseline.results[run.name], baseline.references
+    progress(f"comparing the precision of {run.name}")
+    result = await shop.run(built, run)
+    if failure_of(result, run.timeout_s) or not beyond_variation(shop, run, result, first, references):
+        return None
+    measured = await baseline.variation.measure(shop, baseline.built, run, (first,), references)
+    return beyond_variation(shop, run, result, first, references, measured)
+
+
+def require_sound(baseline: Baseline, run: Run, result: RunResult, first: RunResult | None) -> None:
     where = f"{baseline.task.path}: the unmodified program, run {run.name!r}"
     try:
         checks = judge_run(baseline, run, result, first)
         if run.role == "shown":
-            _require_above_floor(baseline, run, read_time(baseline.task, result))
+            read_time(baseline.task, result)
     except CandidateFailed as failure:
         worst = next((check for check in failure.checks if not check.passed), None)
         said = f"fails the check {worst.check}: {worst.detail}" if worst else f"fails: {failure.reason}"
@@ -117,23 +161,38 @@ def _require_sound(baseline: Baseline, run: Run, result: RunResult, first: RunRe
         )
 
 
-def _require_above_floor(baseline: Baseline, run: Run, time_s: float) -> None:
+async def _require_above_floor(baseline: Baseline, time_s: float, progress: Progress) -> None:
     """The floor is a statement about the first shown run; an original below it says that the statement is wrong."""
     task = baseline.task
-    least = fastest_possible_s(task, baseline.shop.arch)
-    if least is not None and run is task.shown[0] and task.time.better == "lower" and time_s < least:
+    note = await learn_limits(baseline, time_s, progress)
+    if note is not None:
+        baseline.shop.notes.append(note)
+    limit = fastest_possible(task, baseline.shop.arch)
+    if limit is not None and task.time.better == "lower" and time_s < limit.least_s:
         raise TaskError(
-            f"{task.path}: the unmodified program's {time_s:.3g} s lie below the {least:.3g} s that [floor] allows here",
+            f"{task.path}: the unmodified program's {time_s:.3g} s lie below the {limit.least_s:.3g} s that [floor] allows "
+            f"here ({limit.basis})",
             "bytes and flops that one timed unit cannot do without",
             "smaller numbers in [floor]",
         )
+
+
+async def learn_limits(baseline: Baseline, time_s: float, progress: Progress) -> str | None:
+    """What the device can do at its best, measured where it is not known well enough to judge `time_s` (`limits.learn`)."""
+    shop = baseline.shop
+
+    def hold() -> AbstractAsyncContextManager[None]:
+        progress("measuring what the device can do at its best")
+        return exclusive(shop, progress)
+
+    return await learn(shop.task, shop.arch, time_s, shop.sandbox, hold)
 
 
 def judge_run(baseline: Baseline, run: Run, result: RunResult, base: RunResult | None) -> list[CheckResult]:
     """All checks of one finished run. Raises CandidateFailed where it crashed, ran too long or did not pass."""
     if failure := failure_of(result, run.timeout_s):
         raise CandidateFailed(*failure)
-    checks = evaluate(baseline.task, run, result, base, baseline.references)
+    checks = evaluate(baseline.task, run, result, base, baseline.references, baseline.variation.known(run))
     failed = [check for check in checks if check.passed is False]
     if failed:
         raise CandidateFailed(
@@ -180,15 +239,18 @@ def refuse(shop: Workshop, candidate: Candidate) -> Refused | None:
     return None
 
 
-async def require_screened(baseline: Baseline, candidate: Candidate) -> None:
-    """Raises CandidateFailed where screening says no. Of what could not be read at all, the compiler's word counts first:
-    a missing semicolon is a failed build, not a cheat; what compiles and cannot be read stays refused."""
+async def require_screened(baseline: Baseline, candidate: Candidate, purpose: str) -> None:
+    """Raises CandidateFailed where screening says no, or then a person who is asked. Of what could not be read at all, the
+    compiler's word counts first: a missing semicolon is a failed build, not a cheat; what compiles and cannot be read stays
+    refused. `purpose` is what the person is told that the candidate is for."""
     refusal = refuse(baseline.shop, candidate)
-    if refusal is None:
-        return
-    if refusal.unreadable:
+    if refusal is not None and not refusal.unreadable:
+        raise CandidateFailed(Outcome.REFUSED, refusal.sentence)
+    if said := await baseline.shop.not_approved(candidate, purpose):
+        raise CandidateFailed(Outcome.REFUSED, said)
+    if refusal is not None:
         await build(baseline, candidate)
-    raise CandidateFailed(Outcome.REFUSED, refusal.sentence)
+        raise CandidateFailed(Outcome.REFUSED, refusal.sentence)
 
 
 def _storable(text: str) -> bool:

@@ -19,8 +19,9 @@ from kernelwright.acceptance import is_accepted
 from kernelwright.by_hand import reproduce
 from kernelwright.doubts import SecondLook
 from kernelwright.execute import Built, Workshop
-from kernelwright.limits import fastest_possible_s
+from kernelwright.limits import fastest_possible, kernels_below
 from kernelwright.measure import EVALUATE, PROVE, Budget, Measurement, Pair
+from kernelwright.other_inputs import open_judged
 from kernelwright.outcome import CheckResult, Comparison, Evidence, Outcome, Verdict
 from kernelwright.sandbox import Sandbox
 from kernelwright.task import FileCheck, NumberCheck, PatternCheck, RowCheck, Task
@@ -31,16 +32,19 @@ from kernelwright.trial import (
     Progress,
     build,
     compare,
-    open_baseline,
+    learn_limits,
     require_screened,
     try_runs,
 )
 
 WALL_SHARE, WALL_SAVED = 0.3, 0.1
-"""Where the timed part is this share of the process and the program says that it saved this share, medians tell enough;
-below, the interval of the pairs must."""
+"""Where the timed part is this share of the process and the program says that it saved this share, medians tell enough
+if most pairs say the same; below, the interval of the pairs must."""
 WALL_AGREEMENT = 0.3
 """At least this share of the time that the program says it saved must be missing from the process's wall time."""
+KERNEL_SHARE = 0.3
+"""Where the device shows less than this share of the gain in the region's kernels, the verdict says so: it was made between
+launches, or a clock was stopped before they ended."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +65,14 @@ class Verifier:
         told = provenance(self.baseline, candidate)
         verdict = Verdict(task.name, Outcome.CORRECT, "", reproduce=by_hand, provenance=told)
         try:
-            await require_screened(self.baseline, candidate)
+            await require_screened(self.baseline, candidate, "the proof")
             self.progress("building the candidate")
             built = await build(self.baseline, candidate)
-            checks = await try_runs(self.baseline, built, (*task.shown, *task.held_out), self.progress)
+            checks = await try_runs(self.baseline, built, (*task.shown, *self.baseline.others), self.progress)
             if not task.check:
                 return replace(verdict, outcome=Outcome.UNVERIFIED, reason="the task has no check")
             measured = await self._measure(built, budget, time_budget_s)
+            await learn_limits(self.baseline, measured[0].candidate_s, self.progress)
         except CandidateFailed as failure:
             kept = None if failure.outcome is Outcome.REFUSED else by_hand
             return replace(
@@ -76,10 +81,12 @@ class Verifier:
         verdict = decide(self.baseline, verdict, checks, measured)
         if verdict.comparison is not Comparison.FASTER:
             return verdict
-        doubt = await self.second_look(candidate, built, measured[0].speedup)
+        doubt = await self.second_look(candidate, built, measured[0])
         if verdict.evidence is not None:
             notes = (*verdict.evidence.notes, *self.second_look.notes)
-            verdict = replace(verdict, evidence=replace(verdict.evidence, notes=notes))
+            seen = {run: measured.to_json() for run, measured in self.second_look.samples.items()}
+            evidence = replace(verdict.evidence, notes=notes)
+            verdict = replace(verdict, evidence=evidence, samples={**verdict.samples, **seen})
         if doubt is not None and doubt.forged:
             return suspected(verdict, doubt.reason)
         return replace(verdict, comparison=Comparison.UNRESOLVED, reason=doubt.reason) if doubt else verdict
@@ -157,11 +164,11 @@ def suspected(verdict: Verdict, reason: str) -> Verdict:
 def suspicion(baseline: Baseline, measured: Sequence[Measurement]) -> str | None:
     """Why a time cannot be believed: below what physics allows, or the process's wall time tells another story."""
     task = baseline.task
-    least = fastest_possible_s(task, baseline.shop.arch)
-    if least is not None and task.time.better == "lower" and measured[0].candidate_s < least:
+    limit = fastest_possible(task, baseline.shop.arch)
+    if limit is not None and task.time.better == "lower" and measured[0].candidate_s < limit.least_s:
         return (
-            f"run {task.shown[0].name!r}: {measured[0].candidate_s:.3g} s is below {least:.3g} s, the least that the task's "
-            "floor allows on this device"
+            f"run {task.shown[0].name!r}: {measured[0].candidate_s:.3g} s is below {limit.least_s:.3g} s, the least that the "
+            f"task's floor allows on this device ({limit.basis})"
         )
     for run, result in zip(task.shown, measured, strict=True):
         if task.time.source == "wall" or task.time.better == "higher" or result.speedup <= 1:
@@ -172,7 +179,7 @@ def suspicion(baseline: Baseline, measured: Sequence[Measurement]) -> str | None
         plain = result.base_s >= WALL_SHARE * base_wall and saved > WALL_SAVED * base_wall
         bounds = missing_time(result, WALL_AGREEMENT)
         sure = saved > task.min_effect * base_wall and bounds is not None and bounds[1] < 0
-        if sure or (plain and missing < WALL_AGREEMENT * saved):
+        if sure or (plain and missing < WALL_AGREEMENT * saved and _most_pairs_say_so(result)):
             return (
                 f"run {run.name!r}: the program says that it saved {saved * 1e3:.3g} ms, but the process took only "
                 f"{missing * 1e3:.3g} ms less ({base_wall * 1e3:.4g} → {wall * 1e3:.4g} ms)"
@@ -186,11 +193,20 @@ def missing_time(result: Measurement, agreement: float) -> tuple[float, float] |
     """Seconds by which the process took less with the candidate than with the original, `agreement` × what the program
     says it saved taken off: an interval at the budget's level, from the same pairs. None where it has none."""
     alpha = result.budget.schedule.alpha
-    differences = [
+    return stats.signed_rank_interval(_missing(result, agreement), alpha) if alpha is not None else None
+
+
+def _missing(result: Measurement, agreement: float) -> list[float]:
+    return [
         pair.base.wall_s - pair.candidate.wall_s - agreement * (pair.base.time_s - pair.candidate.time_s)
         for pair in result.pairs
     ]
-    return stats.signed_rank_interval(differences, alpha) if alpha is not None else None
+
+
+def _most_pairs_say_so(result: Measurement) -> bool:
+    """Three in four pairs, of four or more: on a device that others use too, the medians of a few tell nothing."""
+    below = sum(missing < 0 for missing in _missing(result, WALL_AGREEMENT))
+    return len(result.pairs) >= 4 and below >= 0.75 * len(result.pairs)
 
 
 def evidence(baseline: Baseline, headline: Measurement) -> Evidence:
@@ -209,13 +225,22 @@ def evidence(baseline: Baseline, headline: Measurement) -> Evidence:
         notes.append(
             "the gain is in the time that the program reports; the process as a whole was not seen to be faster"
         )
+    kernel = headline.kernel
+    if (
+        headline.comparison is Comparison.FASTER
+        and kernel
+        and kernel.estimate < 1 + KERNEL_SHARE * (headline.speedup - 1)
+    ):
+        notes.append(f"the region's kernels themselves took about as long as before ({kernel.estimate:.3g}×)")
+    if below := kernels_below(task, baseline.shop.arch, headline):
+        notes.append(below)
     if not is_accepted(baseline.shop):
         notes.append("the task itself was not tested: kernelwright check")
     if baseline.shop.sandbox.name == "none":
         notes.append("run without a sandbox")
     return Evidence(
         tuple(kind for kind, given in kinds.items() if given),
-        "held-out" if task.held_out else "single-input",
+        "held-out" if task.held_out else "derived" if baseline.others else "single-input",
         tuple(notes),
     )
 
@@ -229,6 +254,7 @@ def provenance(baseline: Baseline, candidate: Candidate) -> dict[str, Any]:
         "candidate": candidate.to_json(),
         "arch": shop.arch,
         "sandbox": shop.sandbox.name,
+        "approval": shop.approval is not None,
         "interposed": shop.plan.sees_regions,
         "units": sorted({source for command in shop.plan.append for source in command.sources}),
         "baseline_artifact": baseline.built.artifact,
@@ -242,12 +268,15 @@ async def verify(
     *,
     budget: Budget = PROVE,
     time_budget_s: float | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     keep: bool = False,
     progress: Progress = lambda _: None,
 ) -> Verdict:
-    """Judge one candidate from a pristine copy; see `Verifier`. `time_budget_s` defaults to the task's `verify.budget_s`."""
+    """Judge one candidate from a pristine copy; see `Verifier`. `time_budget_s` defaults to the task's `verify.budget_s`.
+
+    `seed` settles the order in which original and candidate run; without it nobody knows the coins beforehand.
+    """
     async with Workshop(task, sandbox, keep) as shop:
-        baseline = await open_baseline(shop, (*task.shown, *task.held_out), progress)
+        baseline = await open_judged(shop, progress)
         verifier = Verifier(baseline, random.Random(seed), progress)
         return await verifier(candidate, budget, time_budget_s or task.verify.budget_s)
