@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from kernelwright.calls import loads
 from kernelwright.errors import ModelMistake
-from kernelwright.source import Function, find_functions
+from kernelwright.source import Function, find_functions, to_bytes
 
 CODE_TAGS = frozenset({"", "c", "cc", "cpp", "c++", "cxx", "cu", "cuda", "h", "hpp", "hip", "cuh", "code"})
 _CALL_OPENS, _CALL_CLOSES = ("<tool_call>", "<function="), ("</tool_call>", "</function>")
@@ -117,7 +117,7 @@ def _fitting(text: str, regions: Mapping[str, str], language: str) -> str:
 
 
 def _names(text: str, language: str) -> set[str]:
-    return {function.name for function in find_functions(text.encode(errors="surrogateescape"), language)}
+    return {function.name for function in find_functions(to_bytes(text), language)}
 
 
 def merge_functions(region_text: str, block_text: str, language: str) -> str:
@@ -129,7 +129,7 @@ def merge_functions(region_text: str, block_text: str, language: str) -> str:
     region's functions. A `main` that models add to try the code out is dropped.
     """
     block = block_text.strip("\n")
-    old, new = (text.encode(errors="surrogateescape") for text in (region_text, block))
+    old, new = to_bytes(region_text), to_bytes(block)
     functions = find_functions(old, language)
     if "main" not in {function.name for function in functions}:
         new = _without(new, [function for function in find_functions(new, language) if function.name == "main"])
@@ -145,13 +145,20 @@ def merge_functions(region_text: str, block_text: str, language: str) -> str:
 def _pairs(old: Sequence[Function], new: Sequence[Function]) -> list[tuple[Function, Function]]:
     """Like-named functions of the region and the block, in the block's order; none where their counts differ."""
     pairs: list[tuple[Function, Function]] = []
-    for name in dict.fromkeys(function.name for function in new):
-        left = [function for function in old if function.name == name]
-        right = [function for function in new if function.name == name]
+    theirs = _by_name(old)
+    for name, right in _by_name(new).items():
+        left = theirs.get(name, [])
         if left and len(left) != len(right):
             return []
         pairs += zip(left, right, strict=True) if left else []
     return sorted(pairs, key=lambda pair: pair[1].start)
+
+
+def _by_name(functions: Sequence[Function]) -> dict[str, list[Function]]:
+    found: dict[str, list[Function]] = {}
+    for function in functions:
+        found.setdefault(function.name, []).append(function)
+    return found
 
 
 def _without(data: bytes, functions: Sequence[Function]) -> bytes:
@@ -165,7 +172,7 @@ def _without(data: bytes, functions: Sequence[Function]) -> bytes:
 
 def _code_in(data: bytes) -> bytes:
     """`data` without comments and the space around it."""
-    return re.sub(rb"//[^\n]*|/\*.*?\*/", b"", data, flags=re.DOTALL).strip()
+    return re.sub(rb"//[^\n]*|/\*.*?(?:\*/|\Z)", b"", data, flags=re.DOTALL).strip()
 
 
 def _replaced(old: bytes, new: bytes, pairs: Sequence[tuple[Function, Function]]) -> bytes:

@@ -92,9 +92,7 @@ def from_patch(task: Task, path: Path) -> Candidate:
         listed = _git_apply(folder, patch, "--numstat", "-z")
         if listed.returncode != 0:
             raise CandidateError(f"{path} is no patch that can be read: {_words(listed.stderr)}", expected, try_)
-        changed = {
-            entry.split(b"\t", 2)[2].decode(errors="surrogateescape") for entry in listed.stdout.split(b"\0")[:-1]
-        }
+        changed = {_named(entry) for entry in listed.stdout.split(b"\0")[:-1]} - {""}
         above = _folders_above(task, changed)
         if strangers := sorted(file for file in changed if file.removeprefix(above) not in known):
             raise CandidateError(
@@ -107,6 +105,11 @@ def from_patch(task: Task, path: Path) -> Candidate:
             why = f"does not apply: {_words(done.stderr)}" if done.returncode else "removes a region's file"
             raise CandidateError(f"{path} {why}", "a patch against the repository as it is now", try_)
         return _from_files(task, {file: (Path(folder) / file).read_bytes() for file in known}, str(path))
+
+
+def _named(entry: bytes) -> str:
+    """The file of an entry of `git apply --numstat -z`; a renamed file's names are entries of their own."""
+    return entry.rsplit(b"\t", 1)[-1].decode(errors="surrogateescape")
 
 
 def _git_apply(folder: str, patch: bytes, *options: str) -> subprocess.CompletedProcess[bytes]:

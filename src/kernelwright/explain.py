@@ -10,9 +10,9 @@ from kernelwright.trace import Candidate, Message
 
 NOT_MEASURED = " [not measured]"
 _CLAIM = re.compile(
-    r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>x|×|times|%|percent|ms|us|µs|milliseconds|seconds|s)(?![\w%])"
+    r"(?<!\d)(?P<number>\d{1,15}+(?:\.\d{1,15}+)?)\s*(?P<unit>x|×|times|%|percent|ms|us|µs|milliseconds|seconds|s)(?![\w%])"
     r"(?=[^.;\n]{0,60}\b(?:fast|speed|quick|slow|improv|reduc))"
-    r"|(?:fast|speed|quick|slow|improv|reduc)[^.;\n]{0,60}?\b(?P<number2>\d+(?:\.\d+)?)\s*"
+    r"|(?:fast|speed|quick|slow|improv|reduc)[^.;\n]{0,60}?\b(?P<number2>\d{1,15}+(?:\.\d{1,15}+)?)\s*"
     r"(?P<unit2>x|×|times|%|percent|ms|us|µs|milliseconds|seconds|s)(?![\w%])",
     re.IGNORECASE,
 )  # fmt: skip

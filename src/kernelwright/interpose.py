@@ -117,24 +117,30 @@ def install(folder: Path) -> None:
 
 
 def read_record(data: bytes, depends: dict[str, bytes], repo: str) -> list[Recorded]:
-    """The `commands` file of a build. `depends` holds the dependency lists by file name; `repo` is the path of the repository
-    as the build saw it: only files below it are kept, relative to it; folders and words are told as if it were `REPO`."""
+    """The `commands` file of a build, up to where it stops being one: what a build runs may write to it.
+
+    `depends` holds the dependency lists by file name; `repo` is the path of the repository as the build saw it: only files
+    below it are kept, relative to it; folders and words are told as if it were `REPO`.
+    """
     fields = data.decode(errors="surrogateescape").split("\0")
     found, at = [], 0
-    while at + 6 <= len(fields) and fields[at].isdecimal():
-        argc = int(fields[at])
-        asked, status, action, cwd, listing = fields[at + 1 : at + 6]
+    while at + 6 <= len(fields) and all(map(_SMALL.fullmatch, fields[at : at + 3])):
+        argc, asked, status = map(int, fields[at : at + 3])
+        action, cwd, listing = fields[at + 3 : at + 6]
         argv = tuple(word.replace(repo, REPO) for word in fields[at + 6 : at + 6 + argc])
+        if not 0 < argc == len(argv):
+            break
         paths = _listed(depends.get(listing, b""), cwd)
         inside = {str(path.relative_to(repo)) for path in paths if path.is_relative_to(repo)}
         scratch = any(
             path.is_relative_to(place) for path in paths for place in SCRATCH if not path.is_relative_to(repo)
         )
-        found.append(
-            Recorded(argv, cwd.replace(repo, REPO), int(status), action, tuple(sorted(inside)), int(asked), scratch)
-        )
+        found.append(Recorded(argv, cwd.replace(repo, REPO), status, action, tuple(sorted(inside)), asked, scratch))
         at += 6 + argc
     return found
+
+
+_SMALL = re.compile("[0-9]{1,7}")
 
 
 def _listed(rules: bytes, cwd: str) -> set[PurePosixPath]:

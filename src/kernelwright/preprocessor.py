@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 
 _LEXER = re.compile(
     r"""
-    (?P<directive>(?<!\\\n)^[ \t]*\#(?:\\\n|/\*.*?\*/|[^\n])*)
+    (?P<directive>(?<!\\\n)^[ \t]*\#(?:\\\n|/\*.*?(?:\*/|\Z)|[^\n])*)
   | (?P<space>(?:[ \t\f\v\r]|\\\n)+|\n)
-  | (?P<comment>//(?:\\\n|[^\n])*|/\*.*?\*/)
-  | (?P<string>(?:u8|[uUL])?R"(?P<fence>[^()\\\s]{0,16})\(.*?\)(?P=fence)"
+  | (?P<comment>//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z))
+  | (?P<string>(?:u8|[uUL])?R"(?P<fence>[^()\\\s]{0,16})\(.*?(?:\)(?P=fence)"|\Z)
         |(?:u8|[uUL])?"(?:\\.|[^"\\\n])*"|(?:u8|[uUL])?'(?:\\.|[^'\\\n])*')
   | (?P<number>\.?[0-9](?:[eEpP][+-]|'\w|[\w.])*)
   | (?P<name>[^\W0-9]\w*)

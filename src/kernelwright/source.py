@@ -97,6 +97,20 @@ def walk(node: tree_sitter.Node) -> Iterator[tree_sitter.Node]:
         stack.extend(reversed(current.children))
 
 
+def depth_of(node: tree_sitter.Node) -> int:
+    """How many levels lie below a node."""
+    cursor, depth, deepest = node.walk(), 0, 0
+    while True:
+        if cursor.goto_first_child():
+            depth += 1
+            deepest = max(deepest, depth)
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return deepest
+            depth -= 1
+
+
 def find_functions(data: bytes, language: str) -> list[Function]:
     """All function definitions, in source order."""
     found = []
@@ -140,11 +154,21 @@ def _with_header(node: tree_sitter.Node) -> tree_sitter.Node:
 
 def unparsed_kernels(data: bytes, language: str) -> list[str]:
     """Names that look like `__global__` kernels to a regular expression and that the parser did not find."""
-    seen = re.findall(
-        rb"__global__[^;{}()]*?(?:__launch_bounds__\s*\([^)]*\)\s*)?[^;{}()]*?\b([A-Za-z_]\w*)\s*\(", data
-    )
+    heads = (data[found.end() : found.end() + _HEAD_BYTES] for found in re.finditer(rb"__global__", data))
     parsed = {function.name for function in find_functions(data, language)}
-    return sorted({name.decode() for name in seen} - parsed - {"__launch_bounds__"})
+    return sorted({name for head in heads if (name := _name_before_parameters(head))} - parsed)
+
+
+_HEAD_BYTES = 2000
+"""How far behind `__global__` a kernel's parameters may open."""
+
+
+def _name_before_parameters(head: bytes) -> str | None:
+    opening = re.match(rb"[^;{}()]*+\(", head)
+    if opening and re.search(rb"\b__launch_bounds__\s*+\($", opening[0]):
+        opening = re.compile(rb"[^)]*+\)[^;{}()]*+\(").match(head, opening.end())
+    name = re.search(rb"(?<!\w)([A-Za-z_]\w*+)\s*+\($", opening[0]) if opening else None
+    return name[1].decode() if name else None
 
 
 def region_spans(task: Task, root: Path | None = None) -> dict[str, Span]:
@@ -247,6 +271,14 @@ def to_lf(data: bytes) -> str:
     return data.decode("utf-8", errors="surrogateescape").replace("\r\n", "\n")
 
 
+def to_bytes(text: str) -> bytes:
+    """The bytes that `to_lf` made text of; a surrogate that stands for no byte, as in a broken answer, becomes `?`."""
+    return _NO_BYTE.sub("?", text).encode("utf-8", errors="surrogateescape")
+
+
+_NO_BYTE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+
+
 def splice(data: bytes, replacements: Mapping[Span, str]) -> bytes:
     """`data`, a whole file, with the text of each span replaced; other bytes and the line-end convention are kept."""
     crlf = data.count(b"\r\n") * 2 > data.count(b"\n")
@@ -254,7 +286,7 @@ def splice(data: bytes, replacements: Mapping[Span, str]) -> bytes:
         text = replacements[span].replace("\r\n", "\n")
         if text == span.text:
             continue
-        new = (text.replace("\n", "\r\n") if crlf else text).encode("utf-8", errors="surrogateescape")
+        new = to_bytes(text.replace("\n", "\r\n") if crlf else text)
         data = data[: span.start] + new + data[span.end :]
     return data
 
@@ -266,7 +298,7 @@ def moved(spans: Mapping[str, Span], code: Mapping[str, str]) -> list[Span]:
     for span in sorted(spans.values(), key=lambda span: (span.file, span.start)):
         by_bytes, by_lines = grown.get(span.file, (0, 0))
         text = code.get(span.region, span.text)
-        longer = len(text.encode(errors="surrogateescape")) - (span.end - span.start) if span.region in code else 0
+        longer = len(to_bytes(text)) - (span.end - span.start) if span.region in code else 0
         taller = text.rstrip("\n").count("\n") - span.text.rstrip("\n").count("\n")
         here = span.shifted(by_bytes, by_lines)
         found.append(replace(here, end=here.end + longer, last_line=here.last_line + taller, text=text))

@@ -6,12 +6,13 @@ them; each message remembers in which form its calls were made. Asking the serve
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kernelwright.calls import arguments_of, find_calls
+from kernelwright.calls import arguments_of, find_calls, well_formed
 from kernelwright.policy import ToolSpec
 from kernelwright.toolbox import shorten
 from kernelwright.trace import Message, ToolCall
@@ -49,6 +50,7 @@ def chat_tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
 
 def chat_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """Messages in the form of the request's `messages`; neighbouring user messages become one."""
+    messages = [replace(message, content=well_formed(message.content)) for message in messages]
     native = {call.id for message in messages if message.data.get("native") for call in message.tool_calls}
     sent: list[dict[str, Any]] = []
     for message in messages:
@@ -90,47 +92,96 @@ def _spelled(call: ToolCall) -> str:
 
 
 def read_completion(completion: Any) -> Reply:
-    """A whole completion. Raises Garbled where it holds no message."""
-    choices = getattr(completion, "choices", None)
-    if not choices or choices[0].message is None:
+    """A whole completion. Raises Garbled where it holds no message.
+
+    The client checks no types: whatever JSON a server sent may stand in any field. What is of the wrong type is garbled:
+    a server's fault, not something that the model said.
+    """
+    choice = next(iter(_items(completion, "choices")), None)
+    message, usage = getattr(choice, "message", None), getattr(completion, "usage", None)
+    if message is None:
         raise Garbled(f"an answer without choices: {str(completion)[:200]!r}")
-    message, usage = choices[0].message, completion.usage
     calls = tuple(
-        ToolCall(call.id or "", call.function.name, arguments_of(call.function.arguments))
-        for call in message.tool_calls or ()
-        if call.type == "function"
+        ToolCall(
+            _text(call, "id"), _text(call.function, "name"), arguments_of(getattr(call.function, "arguments", None))
+        )
+        for call in _items(message, "tool_calls")
+        if getattr(call, "function", None) is not None
     )
-    tokens = (usage.prompt_tokens, usage.completion_tokens) if usage else (None, None)
-    return Reply(message.content or "", _reasoning(message), calls, choices[0].finish_reason, *tokens)
+    finish = _text(choice, "finish_reason") or None
+    reply = Reply(_text(message, "content"), _reasoning(message), calls, finish, *_tokens(usage))
+    if not (reply.text or reply.reasoning or calls or finish):
+        raise Garbled(f"an answer that says nothing, nor why it ended: {str(completion)[:200]!r}")
+    return reply
 
 
-async def read_stream(stream: AsyncIterable[Any]) -> Reply:
-    """A completion that comes in pieces. Raises Garbled where it ends without a reason to end."""
+def _items(holder: Any, name: str) -> list[Any]:
+    found = getattr(holder, name, None)
+    if found is None:
+        return []
+    if not isinstance(found, list) or any(item is None or isinstance(item, str | int | list) for item in found):
+        raise Garbled(f"an answer whose {name} are {str(found)[:100]!r}")
+    return found
+
+
+def _text(holder: Any, name: str) -> str:
+    return well_formed(_raw(holder, name))
+
+
+def _tokens(usage: Any) -> tuple[int | None, int | None]:
+    prompt, completion = (getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens"))
+    return (prompt if _is_count(prompt) else None), (completion if _is_count(completion) else None)
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value < 2**53
+
+
+async def read_stream(stream: AsyncIterable[Any], piece_s: float) -> Reply:
+    """A completion that comes in pieces. Raises Garbled where it ends without a reason to end, and TimeoutError where a
+    piece takes longer than `piece_s`: a server that only says that it is still there says nothing."""
     text, reasoning = "", ""
     calls: dict[int, list[str]] = {}
-    reply = Reply("")
-    async for chunk in stream:
+    reply, pieces = Reply(""), aiter(stream)
+    while True:
+        async with asyncio.timeout(piece_s):
+            chunk = await anext(pieces, None)
+        if chunk is None:
+            break
         if usage := getattr(chunk, "usage", None):
-            reply = replace(reply, prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens)
-        for choice in (getattr(chunk, "choices", None) or ())[:1]:
-            text += choice.delta.content or ""
-            reasoning += _reasoning(choice.delta)
-            for part in choice.delta.tool_calls or ():
-                call = calls.setdefault(part.index or 0, ["", "", ""])
-                call[0] = part.id or call[0]
-                call[1] += (part.function.name if part.function else None) or ""
-                call[2] += (part.function.arguments if part.function else None) or ""
-            reply = replace(reply, finish=choice.finish_reason or reply.finish)
+            prompt_tokens, completion_tokens = _tokens(usage)
+            reply = replace(reply, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
+        for choice in _items(chunk, "choices")[:1]:
+            delta = getattr(choice, "delta", None)
+            text += _raw(delta, "content")
+            reasoning += _raw(delta, "reasoning_content") or _raw(delta, "reasoning")
+            for part in _items(delta, "tool_calls"):
+                index, function = getattr(part, "index", None), getattr(part, "function", None)
+                call = calls.setdefault(index if type(index) is int else 0, ["", "", ""])
+                call[0] = _raw(part, "id") or call[0]
+                call[1] += _raw(function, "name")
+                call[2] += _raw(function, "arguments")
+            reply = replace(reply, finish=_raw(choice, "finish_reason") or reply.finish)
     if reply.finish is None:
         raise Garbled("a stream that ended in the middle of an answer")
-    made = tuple(ToolCall(id_, name, arguments_of(arguments)) for id_, name, arguments in calls.values())
-    return replace(reply, text=text, reasoning=reasoning, calls=made)
+    made = tuple(
+        ToolCall(well_formed(id_), well_formed(name), arguments_of(well_formed(arguments)))
+        for id_, name, arguments in calls.values()
+    )
+    return replace(reply, text=well_formed(text), reasoning=well_formed(reasoning), calls=made)
+
+
+def _raw(holder: Any, name: str) -> str:
+    """A text as it came: the halves of a surrogate pair may lie in two pieces of a stream."""
+    found = getattr(holder, name, None)
+    if isinstance(holder, str | int | list | dict) or (found is not None and not isinstance(found, str)):
+        raise Garbled(f"an answer with {str(found or holder)[:100]!r} in the place of its {name}")
+    return found or ""
 
 
 def _reasoning(message: Any) -> str:
     """What servers give apart from the content, under one of two names that no standard knows."""
-    found = getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None)
-    return found if isinstance(found, str) else ""
+    return _text(message, "reasoning_content") or _text(message, "reasoning")
 
 
 def without_old_results(messages: Sequence[Message]) -> tuple[list[Message], int]:

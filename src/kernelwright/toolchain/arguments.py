@@ -35,6 +35,7 @@ _SWITCHES = (
     "gcse-after-reload", "gcse-las", "gcse-lm", "gcse-sm", "loop-block", "loop-interchange", "loop-nest-optimize",
     "loop-parallelize-all", "loop-strip-mine", "loop-unroll-and-jam", "graphite-identity", "wrapv", "split-paths",
     "unsafe-math-optimizations", "fast-math", "finite-math-only", "approx-func", "hoist-adjacent-loads", "crossjumping",
+    "expensive-optimizations",
 )  # fmt: skip
 _PARAMS = (
     "max-unroll-times", "max-unrolled-insns", "max-average-unrolled-insns", "max-peel-times", "max-peeled-insns",
@@ -47,7 +48,7 @@ _PARAMS = (
 )  # fmt: skip
 _INSTRUCTIONS = (
     r"sse[234]?(?:\.[12])?|ssse3|avx2?|avx512(?:f|cd|bw|dq|vl|ifma|vbmi|vbmi2|vnni|bitalg|vpopcntdq|bf16|fp16)|avxvnni|fma4?"
-    r"|f16c|bmi2?|lzcnt|popcnt|movbe|adx|xop|prfchw|sse4a|amx-(?:tile|int8|bf16)|vzeroupper|recip|veclibabi=svml"
+    r"|f16c|v?aes|v?pclmul(?:qdq)?|gfni|sha|bmi2?|lzcnt|popcnt|movbe|adx|xop|prfchw|sse4a|amx-(?:tile|int8|bf16)|vzeroupper|recip|veclibabi=svml"
 )
 _HOST = re.compile(
     rf"-O[123]|-march=[a-z0-9][a-z0-9.+_-]*|-mtune=[a-z0-9][a-z0-9.+_-]*|-mcpu=[a-z0-9][a-z0-9.+_-]*|-mno-(?:{_INSTRUCTIONS})"

@@ -15,10 +15,12 @@ from typing import Any
 
 from kernelwright.toolchain.symbols import base_name
 
+LINE_CHARS = 10_000
+"""What is read of a line at most; instructions are far shorter."""
 _LABEL = re.compile(r"^([\w.$]+):")
 _FUNCTION = re.compile(r"^\s*\.type\s+([\w.$]+),\s*[@%]function")
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
-_LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
+_LOC = re.compile(r"^\s*\.loc\s+(\d{1,9})\s+(\d{1,9})\b")
 _X86_JUMP = re.compile(r"j[a-z]+$")
 _ARM_JUMP = re.compile(r"(b|b\.\w+|b(eq|ne|lt|le|gt|ge|mi|pl|cc|cs|hi|ls|vs|vc|any|none|first|last)|cbn?z|tbn?z)$")
 
@@ -63,7 +65,7 @@ def parse(text: str, is_file: Callable[[str], bool], lines: tuple[int, int], nam
     """
     reader = _Reader(is_file, lines, {name.split("::")[-1] for name in names})
     for line in text.splitlines():
-        reader.read(line)
+        reader.read(line[:LINE_CHARS])
     return [function for function in reader.functions if any(one.in_region for one in function.instructions)]
 
 
@@ -123,12 +125,20 @@ def loops_of_jumps(jumps: Sequence[tuple[int, int]]) -> list[Loop]:
     for at, start in jumps:
         if start < at:
             spans[start] = max(at, spans.get(start, at))
+    return _nested(sorted(spans.items())[:LOOPS_READ])
+
+
+LOOPS_READ = 2000
+"""A function of machine code with more loops than that was not written by a person: the first of them are read."""
+
+
+def _nested(spans: Sequence[tuple[int, int]]) -> list[Loop]:
     found = []
-    for first, last in spans.items():
-        inner = any(first <= a and b <= last and (a, b) != (first, last) for a, b in spans.items())
-        depth = sum(a <= first and last <= b for a, b in spans.items())
+    for first, last in spans:
+        inner = any(first <= a and b <= last and (a, b) != (first, last) for a, b in spans)
+        depth = sum(a <= first and last <= b for a, b in spans)
         found.append(Loop(first, last, depth, not inner))
-    return sorted(found, key=lambda loop: loop.first)
+    return found
 
 
 def _target(one: Instruction, labels: dict[str, int]) -> int | None:
@@ -225,9 +235,9 @@ def _arm_width(one: Instruction, kind: str) -> str | None:
 def frame_bytes(function: Function) -> int | None:
     """What a function takes from the stack beside saved registers; None where it never moves the stack pointer."""
     for one in function.instructions:
-        match = re.match(r"\$(\d+),\s*%rsp$", one.operands) if one.mnemonic in ("subq", "sub") else None
-        match = match or (re.match(r"sp,\s*sp,\s*#?(\d+)$", one.operands) if one.mnemonic == "sub" else None)
-        match = match or (re.search(r"\[sp,\s*#?-(\d+)\]!", one.operands) if one.mnemonic == "stp" else None)
+        match = re.match(r"\$(\d{1,9}),\s*%rsp$", one.operands) if one.mnemonic in ("subq", "sub") else None
+        match = match or (re.match(r"sp,\s*sp,\s*#?(\d{1,9})$", one.operands) if one.mnemonic == "sub" else None)
+        match = match or (re.search(r"\[sp,\s*#?-(\d{1,9})\]!", one.operands) if one.mnemonic == "stp" else None)
         if match:
             return int(match[1])
     return None

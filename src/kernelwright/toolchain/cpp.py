@@ -20,7 +20,7 @@ from kernelwright.toolchain.symbols import demangle
 _GCC = ("-fopt-info-vec-loop-optimized-missed",)
 _CLANG = tuple(f"-Rpass{kind}=(loop-vectorize|slp-vectorizer|loop-unroll)" for kind in ("", "-missed", "-analysis"))
 _REMARK = re.compile(
-    r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?P<column>\d+): (?P<kind>optimized|missed|note|remark):\s+(?P<text>.+)$"
+    r"^(?P<file>[^\s:][^:]*):(?P<line>\d{1,9}):(?P<column>\d{1,9}): (?P<kind>optimized|missed|note|remark):\s+(?P<text>.+)$"
 )
 _SOURCES_TRIED = 4
 _REMARKS_PER_LINE = 3

@@ -136,15 +136,15 @@ def parse_ptxas(text: str) -> dict[str, Resources]:
     found = {}
     for block in re.split(r"Compiling entry function ", text)[1:]:
         symbol = re.match(r"'([^']+)'", block)
-        if symbol and (registers := _first(block, r"Used (\d+) registers")) is not None:
+        if symbol and (registers := _first(block, r"Used (\d{1,9}) registers")) is not None:
             found[symbol[1]] = Resources(
                 registers=registers,
-                stack_bytes=_first(block, r"(\d+) bytes stack frame") or 0,
-                spill_store_bytes=_first(block, r"(\d+) bytes spill stores") or 0,
-                spill_load_bytes=_first(block, r"(\d+) bytes spill loads") or 0,
-                shared_bytes=_first(block, r"(\d+) bytes smem") or 0,
-                constant_bytes=_first(block, r"(\d+) bytes cmem\[0\]"),
-                barriers=_first(block, r"used (\d+) barriers") or 0,
+                stack_bytes=_first(block, r"(?<!\d)(\d{1,9}) bytes stack frame") or 0,
+                spill_store_bytes=_first(block, r"(?<!\d)(\d{1,9}) bytes spill stores") or 0,
+                spill_load_bytes=_first(block, r"(?<!\d)(\d{1,9}) bytes spill loads") or 0,
+                shared_bytes=_first(block, r"(?<!\d)(\d{1,9}) bytes smem") or 0,
+                constant_bytes=_first(block, r"(?<!\d)(\d{1,9}) bytes cmem\[0\]"),
+                barriers=_first(block, r"used (\d{1,9}) barriers") or 0,
             )
     return found
 

@@ -8,10 +8,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kernelwright.toolchain.assembly import Loop, loops_of_jumps
+
+LINE_CHARS = 10_000
+"""What is read of a line at most; the instructions of these languages are far shorter."""
+_JUMP = re.compile(r"(?:@!?%?\w+\s+)?(?:BRA|bra|s_c?branch\w*)\b.*?([.$]L[\w.]+)")
+
+
+def _lines(text: str) -> Iterator[str]:
+    return (line[:LINE_CHARS] for line in text.splitlines())
 
 
 @dataclass
@@ -36,7 +44,7 @@ class DeviceFunction:
         """Its loops, by jumps backwards; the endless jump that ends each SASS function is none."""
         jumps = []
         for at, one in enumerate(self.instructions):
-            match = re.search(r"\b(?:BRA|bra|s_c?branch\w*)\b.*?([.$]L[\w.]+)", one)
+            match = _JUMP.match(one)
             if match and match[1] in self.labels:
                 jumps.append((at, self.labels[match[1]]))
         return loops_of_jumps(jumps)
@@ -47,13 +55,13 @@ def parse_ptx(text: str) -> dict[str, DeviceFunction]:
     found: dict[str, DeviceFunction] = {}
     current: DeviceFunction | None = None
     depth = 0
-    for raw in text.splitlines():
+    for raw in _lines(text):
         line = raw.split("//")[0].strip()
         if depth == 0 and (match := re.search(r"\.entry\s+([\w$]+)", line)):
             current = found[match[1]] = DeviceFunction(match[1])
         elif depth == 0 and re.search(r"\.func\b", line):
             current = None
-        depth += line.count("{") - line.count("}") if not re.search(r"\w.*\{.*\}", line) else 0
+        depth += line.count("{") - line.count("}") if not re.match(r"\W*+\w[^{]*+\{[^}]*+\}", line) else 0
         if current is not None and depth > 0:
             _ptx_line(current, line)
     return found
@@ -70,7 +78,7 @@ def parse_sass(text: str) -> dict[str, DeviceFunction]:
     """The functions that `nvdisasm -c` prints, by their symbol."""
     found: dict[str, DeviceFunction] = {}
     current: DeviceFunction | None = None
-    for line in text.splitlines():
+    for line in _lines(text):
         if match := re.match(r"\.text\.([\w$.]+):", line):
             current = found.setdefault(match[1], DeviceFunction(match[1]))
         elif current is not None and (match := re.match(r"(\.L_[\w.]+):", line)):
@@ -163,7 +171,7 @@ def parse_amdgcn(text: str) -> dict[str, DeviceFunction]:
     kernels = set(re.findall(r"^\s*\.amdhsa_kernel (\S+)", text, re.MULTILINE))
     found: dict[str, DeviceFunction] = {}
     current: DeviceFunction | None = None
-    for raw in text.splitlines():
+    for raw in _lines(text):
         line = raw.split(";")[0].rstrip()
         if match := re.match(r"([\w$.]+):", line):
             if match[1] in kernels:

@@ -70,7 +70,7 @@ def _argv(command: CompileCommand, source: str, arch: str) -> list[str]:
 def parse_resources(text: str) -> dict[str, Resources]:
     """The comments that clang leaves after each kernel, by symbol."""
     found = {}
-    for block in re.split(r"^\s*\.amdhsa_kernel ", text, flags=re.MULTILINE)[1:]:
+    for block in re.split(r"^[ \t]*\.amdhsa_kernel (?=\S)", text, flags=re.MULTILINE)[1:]:
         symbol = block.split(None, 1)[0]
         numbers = [_first(block, name) for name in ("NumVgprs", "NumSgprs", "ScratchSize", "LDSByteSize", "Occupancy")]
         known = [number for number in numbers if number is not None]
@@ -80,7 +80,7 @@ def parse_resources(text: str) -> dict[str, Resources]:
 
 
 def _first(text: str, name: str) -> int | None:
-    match = re.search(rf"^; {name}: (\d+)", text, re.MULTILINE)
+    match = re.search(rf"^; {name}: (\d{{1,9}})\b", text, re.MULTILINE)
     return int(match[1]) if match else None
 
 

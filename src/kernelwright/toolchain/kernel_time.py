@@ -165,11 +165,16 @@ def _entry(entry: dict[str, Any]) -> KernelTime | None:
         return None
     symbol = entry.get("symbol")
     return KernelTime(
-        name=name[:_NAME_CHARS],
-        symbol=symbol[:_NAME_CHARS] if isinstance(symbol, str) else name[:_NAME_CHARS],
+        name=_printable(name),
+        symbol=_printable(symbol if isinstance(symbol, str) else name),
         launches=launches,
         **{f"{key}_s": value for key, value in known.items()},
     )
+
+
+def _printable(name: str) -> str:
+    """A name that a terminal can be shown: no control characters, no halves of surrogate pairs."""
+    return "".join(char if char.isprintable() else "?" for char in name[:_NAME_CHARS])
 
 
 def _seconds(value: object) -> float | None:

@@ -24,7 +24,7 @@ def base_name(symbol: str) -> str:
     nested = re.match(r"_ZL?(?:N[rVKRO]*)?(?:St|S[absiod])?L?", symbol)
     at = nested.end() if nested else 2
     name = symbol
-    while (match := re.compile(r"\d+").match(symbol, at)) is not None:
+    while (match := re.compile(r"\d{1,6}").match(symbol, at)) is not None:
         start, length = match.end(), int(match[0])
         name, at = symbol[start : start + length], start + length
         if symbol.startswith("L", at):
@@ -35,6 +35,10 @@ def base_name(symbol: str) -> str:
 def is_named(symbol: str, names: Iterable[str]) -> bool:
     """Whether a symbol is one of the functions named (unqualified, or qualified with `::`)."""
     return base_name(symbol) in {name.split("::")[-1].split("<")[0] for name in names}
+
+
+NESTING = 100
+"""How deep template arguments of a name are followed."""
 
 
 async def demangle(symbols: Sequence[str], cwd: str, exec_: Exec) -> dict[str, str]:
@@ -52,7 +56,9 @@ async def demangle(symbols: Sequence[str], cwd: str, exec_: Exec) -> dict[str, s
 def demangled_name(symbol: str) -> str:
     """The unqualified function name of a demangled symbol: `void a::f<int>(int*) [clone ._omp_fn.0]` is `f`."""
     text = _OUTLINED.sub("", symbol).replace("(anonymous namespace)", "anonymous").strip()
-    while (simpler := re.sub(r"<[^<>]*>|\([^()]*\)", "", text)) != text:
+    for _ in range(NESTING):
+        if (simpler := re.sub(r"<[^<>]*>|\([^()]*\)", "", text)) == text:
+            break
         text = simpler
     text = re.sub(r"(?:\s|\b)(?:const|volatile|noexcept|&+)\s*$", "", text.strip())
     return (re.split(r"::|\s|\*|&", text) or [""])[-1]
