@@ -108,7 +108,7 @@ def test_a_clear_gain_stops_at_the_first_look() -> None:
 def test_a_smaller_gain_takes_more_looks() -> None:
     found = Machine(base_s=1.03, noise=0.03).compare()
     assert found.comparison is Comparison.FASTER
-    assert [look.pairs for look in found.looks] == [10, 14, 22, 36, 64][: len(found.looks)]
+    assert [look.pairs for look in found.looks] == [10, 14, 20, 36, 64][: len(found.looks)]
     assert len(found.looks) > 1
     assert all(look.answer is Comparison.UNRESOLVED for look in found.looks[:-1])
 
@@ -159,7 +159,7 @@ def test_the_end_of_the_time_budget_is_the_last_look() -> None:
     machine = Machine(noise=0.1)
     found = machine.compare(time_budget_s=60.0)
     assert found.stop is StopReason.TIME_BUDGET
-    assert [look.pairs for look in found.looks] == [10, 14, 22, len(found.pairs)]
+    assert [look.pairs for look in found.looks] == [10, 14, 20, len(found.pairs)]
     assert machine.now_s < 60.0
 
 

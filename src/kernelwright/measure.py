@@ -5,7 +5,7 @@ never compared against. Three budgets share this one protocol:
 
     ADVISE     2 pairs; times, estimate and noise floor; never an answer.
     EVALUATE   8 pairs, always; an answer needs all eight to agree in direction: alpha 2/256, false "faster" 0.4 %.
-    PROVE      looks at 10, 14, 22, 36 and 64 pairs, alpha 0.002 each: false "faster" at most 0.5 % in the whole procedure.
+    PROVE      looks at 10, 14, 20, 36 and 64 pairs, alpha 0.002 each: false "faster" at most 0.5 % in the whole procedure.
 
 The false-"faster" rates are bounds, not estimates: a fair coin orders every pair, so they hold for an unchanged
 candidate in any noise (`kernelwright.stats`). docs/experiments/comparison.md has the simulation and the real runs.
@@ -76,7 +76,7 @@ class Budget:
 
 ADVISE = Budget("advise", Schedule((2,), None))
 EVALUATE = Budget("evaluate", Schedule((8,), 2 / 256))
-PROVE = Budget("prove", Schedule((10, 14, 22, 36, 64), 0.002))
+PROVE = Budget("prove", Schedule((10, 14, 20, 36, 64), 0.002))
 
 
 class StopReason(StrEnum):
