@@ -274,7 +274,12 @@ def bare_path(folder: Path, *programs: str) -> str:
     ("programs", "arguments", "kind", "what"),
     [
         (["bwrap", "git"], ["CANDIDATE"], "infrastructure", "none of cc, gcc, clang is installed"),
-        (["git", "gcc", "as", "ld"], ["CANDIDATE"], "sandbox", "bubblewrap is not installed"),
+        (
+            ["git", "gcc", "as", "ld"],
+            ["CANDIDATE", "--sandbox", "bubblewrap"],
+            "sandbox",
+            "bubblewrap is not installed",
+        ),
         (["bwrap"], ["--rev", "HEAD"], "infrastructure", "git is not installed"),
         (["bwrap"], ["--patch", "PATCH"], "infrastructure", "git is not installed"),
     ],

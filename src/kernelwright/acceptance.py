@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.execute import Workshop
-from kernelwright.state import state_home
+from kernelwright.state import replace_text, state_home
 
 
 def _file(shop: Workshop) -> Path:
@@ -26,7 +26,7 @@ def remember(shop: Workshop, acceptance: dict[str, Any]) -> None:
     """Keep the JSON form of an acceptance; a later one of the same task replaces it."""
     file = _file(shop)
     file.parent.mkdir(exist_ok=True)
-    file.write_text(json.dumps(acceptance), encoding="utf-8")
+    replace_text(file, json.dumps(acceptance))
 
 
 def is_accepted(shop: Workshop) -> bool:

@@ -7,7 +7,8 @@
     │   └── UsageError            a command was called wrongly
     ├── InfrastructureError       the machine's fault: exit code 3; never becomes a score
     │   ├── SandboxUnavailable    no way to run a job in isolation on this machine
-    │   └── JobFault              a job was lost (full disk, killed worker, machine out of memory)
+    │   └── JobFault              a job could not be made (full disk, machine out of memory)
+    │       └── JobLost           its worker was killed in its middle; another try may be lucky
     ├── Interrupted               Ctrl-C or SIGTERM: exit code 130
     └── ModelMistake              told to the model as an observation; never ends a rollout, never reaches a user
 
@@ -70,6 +71,10 @@ class SandboxUnavailable(InfrastructureError):
 
 class JobFault(InfrastructureError):
     kind = "job"
+
+
+class JobLost(JobFault):
+    """A job that was begun and whose end nobody knows."""
 
 
 class Interrupted(KernelwrightError):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import os
+import secrets
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from kernelwright.errors import InfrastructureError
@@ -45,6 +47,62 @@ def _named() -> Path:
     return home / ".local" / "state" / "kernelwright"
 
 
+def locked_folder(parent: Path) -> tuple[Path, int]:
+    """A new folder in `parent` and the lock on it, a descriptor: the folder is ours until that is closed, also by our
+    death. Whoever finds a folder without a lock may remove it, at any moment: so we look whether we still have it."""
+    while True:
+        folder = parent / secrets.token_hex(6)
+        folder.mkdir()
+        try:
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            continue
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(folder.stat(), os.fstat(lock)):
+                return folder, lock
+        os.close(lock)
+
+
+def drop_if_left(folder: Path, remove: Callable[[Path], object]) -> bool:
+    """Remove a folder whose owner is gone; whether it was."""
+    try:
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        remove(folder)
+    except (BlockingIOError, FileNotFoundError):
+        return False
+    finally:
+        os.close(lock)
+    return True
+
+
+@contextlib.contextmanager
+def scratch_folder(parent: Path) -> Iterator[Path]:
+    """A new folder in `parent` until the end; where we are killed, whoever calls `drop_if_left` next removes it."""
+    folder, lock = locked_folder(parent)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def replace_text(path: Path, text: str, *, errors: str = "strict") -> None:
+    """Write a file as a whole or not at all: whoever looks meanwhile, or after we were killed, sees the old text or the
+    new one, never half of one."""
+    part = path.with_name(f".{path.name[:200]}.part")
+    try:
+        part.write_text(text, encoding="utf-8", errors=errors)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
 def native(source: Path, compilers: Sequence[str], arguments: Sequence[str] = (), suffix: str = "") -> Path:
     """Compile one of our own small C/C++ sources on first use; the result is kept by the content of all that made it.
 
@@ -63,8 +121,10 @@ def native(source: Path, compilers: Sequence[str], arguments: Sequence[str] = ()
     target = folder / f"{source.stem}-{key}{suffix}"
     if target.exists():
         return target
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        made = Path(scratch) / "made"
+    for left in folder.iterdir():
+        drop_if_left(left, shutil.rmtree)
+    with scratch_folder(folder) as scratch:
+        made = scratch / "made"
         done = subprocess.run(
             [compiler, str(source), "-O2", "-o", str(made), *arguments], capture_output=True, text=True
         )

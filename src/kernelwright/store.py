@@ -8,6 +8,7 @@ on network file systems, so the store refuses to lie on one. What the rows mean 
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import sqlite3
 from collections.abc import Iterator
@@ -127,11 +128,11 @@ class Store:
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
+                self._db.execute("COMMIT")
             except BaseException:
                 if self._db.in_transaction:  # SQLite may have rolled back by itself, as where the disk is full
                     self._db.execute("ROLLBACK")
                 raise
-            self._db.execute("COMMIT")
 
     def _rows(self, question: str, *parameters: object) -> list[Any]:
         with _faults(self.path):
@@ -220,8 +221,8 @@ class Store:
         return found
 
     def runs(self) -> list[Run]:
-        """All runs, the oldest first."""
-        return [_run(row) for row in self._rows("SELECT * FROM runs ORDER BY created, rowid")]
+        """All runs in the order in which they were begun, whatever the clock said then."""
+        return [_run(row) for row in self._rows("SELECT * FROM runs ORDER BY rowid")]
 
     def find(self, prefix: str) -> Run:
         """The run whose id starts with `prefix`, or the newest for `last`. Raises UsageError for none and for several."""
@@ -279,8 +280,11 @@ def network_file_system(folder: Path, mounts: Path = Path("/proc/mounts")) -> st
     best, kind = -1, ""
     where = folder.resolve()
     for line in lines:
-        _, point, file_system, *_ = line.split(" ")
-        mount = Path(point.encode().decode("unicode_escape"))
+        words = line.split(" ")
+        if len(words) < 3:
+            continue
+        point, file_system = words[1:3]
+        mount = Path(re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), point))
         if where.is_relative_to(mount) and len(mount.parts) >= best:
             best, kind = len(mount.parts), file_system
     return kind if kind in NETWORK_FILE_SYSTEMS else None

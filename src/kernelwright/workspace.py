@@ -10,12 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import os
-import secrets
 import shutil
 import stat
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -25,13 +22,11 @@ from typing import ParamSpec, TypeVar
 from kernelwright.errors import JobFault, TaskError
 from kernelwright.sandbox.outputs import drop_output
 from kernelwright.source import SOURCE_SUFFIXES
-from kernelwright.state import state_home
+from kernelwright.state import drop_if_left, locked_folder, state_home
 from kernelwright.task import TASK_FILE, Task, covers
 
 P = ParamSpec("P")
 T = TypeVar("T")
-HALF_MADE_S = 60.0
-"""A folder without its lock is being made, or removed, by somebody else; after this long nobody is at it any more."""
 Signature = tuple[int, int, int, int, int]
 
 
@@ -62,19 +57,13 @@ class WorkFolder:
         home = state_home() / "work"
         home.mkdir(exist_ok=True)
         sweep(home)
-        self.path = home / secrets.token_hex(6)
-        # The lock is taken before the folder gets its name: a sweep beside us must not find it unlocked.
-        making = home / f".{self.path.name}"
-        making.mkdir()
-        self._lock = (making / "lock").open("w")
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-        making.rename(self.path)
+        self.path, self._lock = locked_folder(home)
         self.keep = False
 
     def close(self) -> None:
         if not self.keep:
             remove(self.path)
-        self._lock.close()
+        os.close(self._lock)
 
     def hold(self) -> None:
         """Keep the folder after the end (`--keep-workspace`); `kernelwright clean` removes it."""
@@ -99,17 +88,8 @@ def sweep(home: Path, kept: bool = False) -> list[Path]:
     for folder in home.iterdir() if home.is_dir() else ():
         if (folder / "keep").exists() and not kept:
             continue
-        try:
-            if folder.name.startswith(".") or not (folder / "lock").exists():
-                if time.time() - folder.stat().st_mtime > HALF_MADE_S:
-                    remove(folder)
-                continue
-            with (folder / "lock").open("r") as held:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                remove(folder)
-                gone.append(folder)
-        except (BlockingIOError, FileNotFoundError):
-            continue
+        if drop_if_left(folder, remove):
+            gone.append(folder)
     return gone
 
 

@@ -9,11 +9,10 @@ conversation that does not fit. Limits on tokens and cost are the rollout's.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import random
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -33,6 +32,9 @@ from kernelwright.policy.wire import (
 )
 from kernelwright.trace import Message, Usage
 
+ANSWER_TIMEOUT_S = 600.0
+LONGEST_ANSWER_BYTES = 64 * 2**20
+"""More than any model says at once, each token in a piece of its own; a server that sends more has no end."""
 CHARS_PER_TOKEN = 3.5
 """For servers that report no usage; such counts are marked as estimated in the message's data."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
@@ -79,7 +81,7 @@ class Endpoint:
     """Default: the rollout's, so that every attempt has its own."""
     max_reply_tokens: int | None = 4096
     price: Price | None = None
-    timeout_s: float = 600.0
+    timeout_s: float = ANSWER_TIMEOUT_S
     """For the whole answer, or between two pieces of a stream."""
     retries: int = 5
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -99,7 +101,8 @@ class Endpoint:
         key = self.api_key or os.environ.get("OPENAI_API_KEY") or "none"
         timeout = openai.Timeout(self.timeout_s, connect=10.0)
         # Retries are made here, in one place, so that a stream that broke and a garbled answer are treated like a 429.
-        return openai.AsyncOpenAI(api_key=key, base_url=self.base_url, timeout=timeout, max_retries=0)
+        http = openai.DefaultAsyncHttpxClient(event_hooks={"response": [_bounded]})
+        return openai.AsyncOpenAI(api_key=key, base_url=self.base_url, timeout=timeout, max_retries=0, http_client=http)
 
     @property
     def name(self) -> str:
@@ -153,11 +156,11 @@ class Endpoint:
                 if not _can_pass(error):
                     raise await self._refusal(client, error) from None
                 failure: Exception = error
-            except (openai.APIError, json.JSONDecodeError, Garbled) as error:
+            except (openai.APIError, ValueError, RecursionError, TimeoutError, Garbled) as error:
                 if _OVERFLOW.search(str(error)):
                     raise _Overflow(_words(error)) from None
                 failure, stream = error, False
-            absent = isinstance(failure, openai.APIConnectionError) and not self._answered
+            absent = _is_absence(failure) and not self._answered
             if absent or failures >= self.retries:
                 raise self._given_up(failure, failures + 1) from None
             failures += 1
@@ -166,9 +169,10 @@ class Endpoint:
     async def _answer(self, client: openai.AsyncOpenAI, request: dict[str, Any], stream: bool) -> Reply:
         if not stream:
             plain = {key: value for key, value in request.items() if key != "stream_options"}
-            return read_completion(await client.chat.completions.create(**plain))
+            async with asyncio.timeout(self.timeout_s):
+                return read_completion(await client.chat.completions.create(**plain))
         async with await client.chat.completions.create(**request, stream=True) as pieces:
-            return await read_stream(pieces)
+            return await read_stream(pieces, self.timeout_s)
 
     def _leaves_out(self, error: openai.APIStatusError, request: dict[str, Any]) -> bool:
         """Whether `error` complains of an option that a request can do without; it is then left out, now and later."""
@@ -200,7 +204,7 @@ class Endpoint:
     async def _no_model(self, client: openai.AsyncOpenAI, words: str) -> KernelwrightError:
         try:
             models = sorted([model.id async for model in client.models.list()])
-        except (openai.APIError, json.JSONDecodeError, TypeError, AttributeError):
+        except (openai.APIError, ValueError, TypeError, AttributeError):
             return UserError(f"{self.base_url} has no chat completions: {words}", "an OpenAI-compatible server",
                              "a base URL that ends in /v1")  # fmt: skip
         return UserError(f"{self.base_url} has no model {self.model!r}: {words}", "a model that the server has",
@@ -212,13 +216,13 @@ class Endpoint:
 
     def _given_up(self, failure: Exception, tries: int) -> InfrastructureError:
         after = f" after {tries} tries" if tries > 1 else ""
-        if isinstance(failure, openai.APITimeoutError):
+        if isinstance(failure, openai.APITimeoutError | TimeoutError):
             return InfrastructureError(f"{self.base_url} did not answer in time{after}",
                                        f"an answer within {self.timeout_s:g} s", "whether the server is up")  # fmt: skip
-        if isinstance(failure, openai.APIConnectionError):
+        if _is_absence(failure):
             return InfrastructureError(f"no server answers at {self.base_url}{after}: {_root(failure)}",
                                        "a running OpenAI-compatible server", "its address with --base-url")  # fmt: skip
-        return InfrastructureError(f"{self.base_url} failed{after}: {_words(failure)}", "a healthy server",
+        return InfrastructureError(f"{self.base_url} failed{after}: {_root(failure)}", "a healthy server",
                                    "again later; what was done so far is kept")  # fmt: skip
 
     def _message(self, reply: Reply, sent: Sequence[Message], prefix: str, shortened: int) -> Message:
@@ -243,6 +247,27 @@ class Endpoint:
         price = self.price
         cost_usd = (prompt * price.prompt_usd + completion * price.completion_usd) / 1e6 if price else None
         return Usage(prompt, completion, cost_usd), estimated
+
+
+async def _bounded(response: Any) -> None:
+    """Have an answer's body end, with a failure, where it does not end by itself."""
+    body = response.aiter_bytes
+
+    async def counted(*arguments: Any) -> AsyncIterator[bytes]:
+        seen = 0
+        async for part in body(*arguments):
+            seen += len(part)
+            if seen > LONGEST_ANSWER_BYTES:
+                raise Garbled(f"an answer of more than {LONGEST_ANSWER_BYTES >> 20} MiB")
+            yield part
+
+    response.aiter_bytes = counted
+
+
+def _is_absence(failure: Exception) -> bool:
+    """Whether nobody was there at all: no connection was made, or nothing ever came of it."""
+    cause = type(failure.__cause__).__name__
+    return isinstance(failure, openai.APITimeoutError | TimeoutError) or cause == "ConnectError"
 
 
 def whole(reply: Reply) -> Reply:
@@ -272,7 +297,7 @@ def _wait_s(failure: Exception, failures: int) -> float:
     return min(FIRST_WAIT_S * 2.0 ** (failures - 1), LONGEST_WAIT_S) * random.uniform(0.75, 1.0)
 
 
-def _words(error: Exception) -> str:
+def _words(error: BaseException) -> str:
     """What a server said, in one short line."""
     body = getattr(error, "body", None)
     said = body.get("message") or body.get("detail") if isinstance(body, dict) else None
@@ -281,6 +306,8 @@ def _words(error: Exception) -> str:
 
 
 def _root(error: BaseException) -> str:
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return " ".join(str(error).split())[:200]
+    """What came first, in one short line: the client library says no more than that there was an error."""
+    first = error
+    while first.__cause__ is not None:
+        first = first.__cause__
+    return _words(error) if first is error else " ".join((str(first) or type(first).__name__).split())[:200]
