@@ -8,12 +8,14 @@ candidate meets them. Files around the region are read where they are given, bec
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kernelwright.screen import assembly, buffers, calls, definitions, lifetime, shape
+from kernelwright.screen import assembly, buffers, calls, definitions, launches, library, lifetime, shape
 from kernelwright.screen.context import Change, Finding, change
 from kernelwright.screen.text import Code
+from kernelwright.screen.variants import variants
 from kernelwright.source import Span, splice, to_lf
 
 MAX_TEXT = 60_000
@@ -38,9 +40,12 @@ _RULES: tuple[Callable[[Change], Iterator[Finding]], ...] = (
     definitions.takes_no_name_of_the_outside,
     definitions.defines_the_functions_it_declares,
     definitions.links_nothing_in,
+    library.library_functions_only_compute,
     calls.device_calls,
-    calls.waits_as_the_original_does,
-    calls.launches_in_the_same_stream,
+    launches.waits_as_the_original_does,
+    launches.launches_in_the_same_stream,
+    launches.asks_nothing_between_launches,
+    launches.finds_no_marks_in_attributes,
     calls.touches_only_what_the_original_touches,
     calls.changes_only_what_the_original_changes,
     calls.calls_helpers_only,
@@ -48,6 +53,8 @@ _RULES: tuple[Callable[[Change], Iterator[Finding]], ...] = (
     shape.jumps_stay_inside,
     buffers.reads_and_writes_as_the_original_does,
 )
+_A_COMPILER_KNOWS = (shape.balanced, shape.readable, library.library_functions_only_compute)
+"""Rules that also say no to what is no program at all: a missing brace, a name that nobody declares."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,7 @@ class Refusal:
     what: str
     advice: str
     unreadable: bool = False
-    """Whether the text is no C++ that could be judged: then a compiler may say better what is wrong with it."""
+    """Whether the text may be no C++ at all: then a compiler says better what is wrong with it."""
 
     def __str__(self) -> str:
         return f"region {self.region!r}, line {self.line}: {self.what}; {self.advice}"
@@ -85,6 +92,9 @@ def screen(
     if splice(original_file, dict(ordered)) != candidate_file:
         return Refusal(ordered[0][0].region if ordered else "", 1, "the file differs outside its regions",
                        "change the regions' text only")  # fmt: skip
+    for span, text in ordered:
+        if len(text) > (most := max(MAX_TEXT, 2 * len(span.text))):
+            return Refusal(span.region, 1, f"its text has {len(text)} characters", f"stay below {most}")
     around = [Code(to_lf(data), language) for data in others]
     texts = {span.region: Code(text.replace("\r\n", "\n"), language) for span, text in ordered}
     far = [Code(text.replace("\r\n", "\n"), language) for text in elsewhere]
@@ -92,14 +102,20 @@ def screen(
         new = text.replace("\r\n", "\n")
         if new == span.text:
             continue
-        if len(new) > (most := max(MAX_TEXT, 2 * len(span.text))):
-            return Refusal(span.region, 1, f"its text has {len(new)} characters", f"stay below {most}")
         before, after = to_lf(original_file[: span.start]), to_lf(original_file[span.end :])
         beside = [*(code for name, code in texts.items() if name != span.region), *far]
-        subject = change(language, span.region, before, span.text, after, new, around, beside)
-        found = next(((rule, finding) for rule in _RULES for finding in rule(subject)), None)
-        if found is not None:
-            rule, finding = found
-            line = subject.new.line(finding.at)
-            return Refusal(span.region, line, finding.what, finding.advice, rule in (shape.balanced, shape.readable))
+        seen = itertools.chain((Code(to_lf(data), language) for data in [original_file]), around)
+        for was, now in [(span.text, new)] if beside else variants(span.text, new, language, seen):
+            refusal = _judged(change(language, span.region, before, was, after, now, around, beside))
+            if refusal is not None:
+                return refusal
     return None
+
+
+def _judged(subject: Change) -> Refusal | None:
+    found = next(((rule, finding) for rule in _RULES for finding in rule(subject)), None)
+    if found is None:
+        return None
+    rule, finding = found
+    line = subject.new.line(finding.at)
+    return Refusal(subject.region, line, finding.what, finding.advice, rule in _A_COMPILER_KNOWS)

@@ -9,14 +9,14 @@ from kernelwright.screen import names
 from kernelwright.screen.context import Change, Finding
 from kernelwright.screen.text import Code, Token
 
-_ASM = {"asm", "__asm__", "__asm"}
 _ATTRIBUTES = {"__attribute__", "__attribute", "__declspec"}
 
 
 def inline_assembly(change: Change) -> Iterator[Finding]:
     """Inline assembly: PTX of listed opcodes in device code; elsewhere only the original's own."""
-    original = {"".join(strings) for _, strings in _assembly(change.old)}
-    for at, strings in _assembly(change.new):
+    original = {"".join(strings) for _, strings in _assembly(change.old_opened)}
+    for there, strings in _assembly(change.new_opened):
+        at = change.place(there)
         code = "".join(strings)
         if code in original:
             continue
@@ -28,12 +28,15 @@ def inline_assembly(change: Change) -> Iterator[Finding]:
                 f"the assembly {line[:40]!r} is not on the list",
                 "use intrinsics, or ld, st, cp.async, mma and their like",
             )
+        elif (symbol := _symbol(code, change)) is not None:
+            yield Finding(at, f"the assembly names {symbol!r}, which is no register of its own",
+                          "hand what it needs in as operands")  # fmt: skip
 
 
 def _assembly(code: Code) -> Iterator[tuple[int, list[str]]]:
     """Each asm statement: where, and its template's strings."""
     for index, token in enumerate(code.tokens):
-        if token.kind != "name" or token.text not in _ASM:
+        if token.kind != "name" or token.text not in names.ASSEMBLY:
             continue
         start = next((i for i in range(index, min(index + 5, len(code.tokens))) if code.tokens[i].text == "("), index)
         strings = []
@@ -48,11 +51,31 @@ def _refused_ptx(code: str) -> str | None:
     plain = re.sub(r"\\[nt]", " ; ", code)
     if "\\" in plain or names.PTX_REFUSED.search(plain):
         return code
-    for line in re.split(r"[;{}](?![^;]*\}[^;]*;)|;", re.sub(r"//.*?;", ";", plain)):
-        words = " ".join(line.split())
-        words = re.sub(r"^[{}\s]+|[{}\s]+$", "", words) if not re.search(r"\w.*[{}]", words) else words.lstrip("{ ")
+    for line in re.sub(r"//.*?;", ";", plain).split(";"):
+        words = " ".join(line.split()).lstrip("{} ")
         if words and not names.PTX_ALLOWED.fullmatch(words):
             return words
+    return None
+
+
+def _symbol(code: str, change: Change) -> str | None:
+    """A name in PTX that is neither an opcode nor a register that the region's assembly declares: a symbol of the module."""
+    own = {
+        name
+        for _, strings in _assembly(change.new_opened)
+        for line in re.findall(r"\.reg\b([^;]*)", "".join(strings))
+        for name in re.findall(r"(?<![.%\w$])[A-Za-z_$][\w$]*", line)
+    }
+    counted = [re.sub(r"\d+$", "", name) for name in re.findall(r"([A-Za-z_$][\w$]*)<\d+>", code)]
+    plain = re.sub(r"\\[nt]|//.*?(?:\\n|$)|%\[\w+\]", " ", code)
+    for line in plain.replace("{", ";").replace("}", ";").split(";"):
+        operands = (
+            re.sub(r"^\s*(?:@!?%?\w+\s+)?[a-z][\w.:]*", " ", line) if not line.strip().startswith((".", "%")) else ""
+        )
+        for found in re.finditer(r"(?<![.%\w$])[A-Za-z_$][\w$]*", operands):
+            name = found[0]
+            if name not in own and name not in ("WARP_SZ", "_") and not any(name.startswith(one) for one in counted):
+                return name
     return None
 
 
@@ -68,7 +91,7 @@ def attributes(change: Change) -> Iterator[Finding]:
 def _attributes(code: Code) -> Iterator[tuple[int, str]]:
     """Every attribute of `__attribute__((…))` and `[[…]]`, underscores around its name left out."""
     for index, (token, after) in enumerate(zip(code.tokens, code.tokens[1:], strict=False)):
-        bracketed = token.text == after.text == "[" and after.at == token.at + 1
+        bracketed = token.text == after.text == "["
         if token.text in _ATTRIBUTES or bracketed:
             start = index if bracketed else index + 1
             for name in _attribute_names(code.tokens[start : code.group(start) + 1]):

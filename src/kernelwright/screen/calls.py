@@ -9,43 +9,62 @@ from collections.abc import Iterator
 import tree_sitter
 
 from kernelwright.screen import names
-from kernelwright.screen.context import Change, Finding
+from kernelwright.screen.context import PLAIN_TYPE, Change, Finding, Outside
+from kernelwright.screen.pointers import counted
 from kernelwright.screen.scope import Names, text
 from kernelwright.screen.text import Code, Token
 from kernelwright.source import walk
 
-_DEFAULT_STREAM = "the default stream"
 _ADVICE = "compute only what the original region computes"
 _HIDING = {"extern", "asm", "__asm__", "__asm", "__attribute__", "__attribute", "__declspec", "_Pragma"}
 
 
 def refused_names(change: Change) -> Iterator[Finding]:
     """No output, files, processes, clocks, threads or state that the original region did not have, macros opened."""
-    old, seen = _with_macros(change, change.old), Counter[str]()
+    old, seen = _used(change, change.old), Counter[tuple[str, str]]()
     for index, token in enumerate(change.new.tokens):
-        for name in () if _same_macro(change, index) else _opened(change, token):
+        how = _how(change, change.new, index)
+        for name in () if how == _QUIET and change.original_has(token.text) else _opened(change, token):
             reason = names.refused_reason(name)
-            seen[name] += reason is not None
-            if reason is not None and seen[name] > old[name]:
+            seen[name, how] += reason is not None
+            if reason is not None and seen[name, how] > old[name, how]:
                 yield _refused(change, token, name, reason)
+    known = {name for name, _ in old}
     for node in change.new_names.free:
         reason = names.refused_word(text(node))
-        if reason is not None and text(node) not in old and text(node) not in change.outside.helpers:
+        named = text(node) in known or text(node) in change.outside.helpers or _of_cooperative_groups(change, node)
+        if reason is not None and not named:
             yield Finding(change.new.offset(node), _does(text(node), text(node), reason), _ADVICE)
     for node in change.new_names.members:
-        if _is_called(node) and text(node) not in old and names.refused_word(text(node)) is not None:
+        if _is_called(node) and text(node) not in known and names.refused_word(text(node)) is not None:
             yield Finding(
                 change.new.offset(node), f"it calls {text(node)!r}, which the original region does not", _ADVICE
             )
 
 
-def _same_macro(change: Change, index: int) -> bool:
-    """Whether a token is a macro that the original region uses too (`CHECK(…)`), given nothing to print."""
-    name = change.new.tokens[index].text
-    after = change.new.tokens[index + 1 : index + 2]
-    end = change.new.group(index + 1) if after and after[0].text == "(" else index
-    printable = any(token.kind in ("string", "char") for token in change.new.tokens[index : end + 1])
-    return name in change.outside.macros and change.original_has(name) and not printable
+def _of_cooperative_groups(change: Change, node: tree_sitter.Node) -> bool:
+    """Whether a name is `cooperative_groups::name`, or stands behind an alias that means nothing but that namespace."""
+    around = node.parent
+    scope = (
+        text(around.child_by_field_name("scope"))
+        if around is not None and around.type == "qualified_identifier"
+        else ""
+    )
+    meant = set(change.aliases.get(scope, ["cooperative_groups"] if scope == "cooperative_groups" else []))
+    return meant == {"cooperative_groups"} and change.language != "cpp"
+
+
+_PLAIN, _QUIET, _SPEAKING = "as it is", "through a macro", "through a macro that is given a text"
+
+
+def _how(change: Change, code: Code, index: int) -> str:
+    """How a token stands for names: as it is, or as a macro of the surroundings, given something to print or not."""
+    if code.tokens[index].text not in change.outside.macros:
+        return _PLAIN
+    after = code.tokens[index + 1 : index + 2]
+    end = code.group(index + 1) if after and after[0].text == "(" else index
+    printable = any(token.kind in ("string", "char") for token in code.tokens[index : end + 1])
+    return _SPEAKING if printable else _QUIET
 
 
 def _is_called(member: tree_sitter.Node) -> bool:
@@ -67,8 +86,11 @@ def _opened(change: Change, token: Token) -> tuple[str, ...]:
     return change.outside.opened(token.text) if token.kind == "name" else ()
 
 
-def _with_macros(change: Change, code: Code) -> Counter[str]:
-    return Counter(name for token in code.tokens for name in _opened(change, token))
+def _used(change: Change, code: Code) -> Counter[tuple[str, str]]:
+    """How often a text uses each name, in each way; a macro that it uses is one that a candidate may use as often."""
+    return Counter(
+        (name, _how(change, code, index)) for index, token in enumerate(code.tokens) for name in _opened(change, token)
+    )
 
 
 def macros_of_the_outside(change: Change) -> Iterator[Finding]:
@@ -82,6 +104,8 @@ def macros_of_the_outside(change: Change) -> Iterator[Finding]:
             yield Finding(token.at, f"the macro {token.text!r} pastes names together in a way the original does not",
                           "write out what it stands for")  # fmt: skip
         hidden = set(_opened(change, token)) & _HIDING
+        if change.language == "cuda" and not any(macro.name in change.new_opened.names for macro in opened):
+            hidden -= names.ASSEMBLY  # opened, it is judged as assembly is
         if hidden and not change.original_has(token.text) and token.text not in change.new.qualifiers:
             yield Finding(token.at, f"the macro {token.text!r} holds {min(hidden)!r}", "write out what it stands for")
         if "static" in _opened(change, token) and not _heads_function(change.new, index):
@@ -124,34 +148,6 @@ def device_calls(change: Change) -> Iterator[Finding]:
                           "leave memory, streams, events and library calls as the original has them")  # fmt: skip
 
 
-def waits_as_the_original_does(change: Change) -> Iterator[Finding]:
-    """Where the original waits for the device or asks for errors, the candidate does too, behind its last launch."""
-    for kept in sorted(name for name in change.old.names if names.KEPT_CALLS.fullmatch(name)):
-        if not change.new.names[kept]:
-            yield Finding(0, f"{kept!r} is gone, so that work or its errors would not be waited for", f"keep {kept!r}")
-        elif _launch_after(change.new, kept) and not _launch_after(change.old, kept):
-            yield Finding(0, f"it launches work behind its last {kept!r}", f"keep {kept!r} behind every launch")
-
-
-def _launch_after(code: Code, name: str) -> bool:
-    last = max(token.at for token in code.tokens if token.text == name)
-    return any(token.text == "<<<" and token.at > last for token in code.tokens)
-
-
-def launches_in_the_same_stream(change: Change) -> Iterator[Finding]:
-    """A launch goes into a stream that the original region launches into; the default one where it launches nothing."""
-    known = {_stream(node) for node in change.old_nodes("kernel_call_syntax")} or {_DEFAULT_STREAM}
-    for node in change.nodes("kernel_call_syntax"):
-        if (stream := _stream(node)) not in known:
-            yield Finding(change.new.offset(node), f"it launches into the stream {stream!r}, which the original does not use",
-                          f"launch into {min(known)}")  # fmt: skip
-
-
-def _stream(node: tree_sitter.Node) -> str:
-    given = "".join("".join(text(child).split()) for child in node.named_children[3:4])
-    return _DEFAULT_STREAM if given in ("", "0", "nullptr", "NULL") else given
-
-
 def touches_only_what_the_original_touches(change: Change) -> Iterator[Finding]:
     """Variables of the surroundings that the original does not name stay untouched, constants and sizes apart."""
     for node in change.new_names.free:
@@ -159,7 +155,7 @@ def touches_only_what_the_original_touches(change: Change) -> Iterator[Finding]:
         if change.original_has(name) or _is_qualifier(node):
             continue
         declared = change.outside.variable(name, change.level)
-        if declared is not None and not _is_plain_constant(declared):
+        if declared is not None and not _is_plain_constant(declared, change.outside):
             yield Finding(change.new.offset(node), f"it uses the variable {name!r}, which the original region does not name",
                           "use the data that the original uses")  # fmt: skip
 
@@ -171,11 +167,10 @@ def _is_qualifier(node: tree_sitter.Node) -> bool:
 _INTEGRAL = re.compile(
     r"(?:const|constexpr|static|inline|unsigned|long|short|int|size_t|u?int\d+_t|bool|ptrdiff_t|ssize_t|dim3|uint|\s)+"
 )
-_ARITHMETIC = re.compile(_INTEGRAL.pattern[:-2] + r"|float|double|__constant__)+")
 
 
-def _is_plain_constant(declared: tree_sitter.Node) -> bool:
-    """A size (an integer), or a const scalar; no arrays and no pointers."""
+def _is_plain_constant(declared: tree_sitter.Node, outside: Outside) -> bool:
+    """A size (an integer), or a const scalar, whatever its type is called; no arrays and no pointers."""
     declarators = declared.children_by_field_name("declarator")
     if any(
         kind in {n.type for n in walk(d)} for d in declarators for kind in ("array_declarator", "pointer_declarator")
@@ -183,7 +178,9 @@ def _is_plain_constant(declared: tree_sitter.Node) -> bool:
         return b"constexpr" in (declared.text or b"")
     start = min((d.start_byte for d in declarators), default=declared.end_byte) - declared.start_byte
     head = (declared.text or b"")[:start].decode(errors="replace")
-    return bool(_INTEGRAL.fullmatch(head)) or ("const" in head and bool(_ARITHMETIC.fullmatch(head)))
+    return bool(_INTEGRAL.fullmatch(head)) or (
+        "const" in head.split() and bool(PLAIN_TYPE.fullmatch(outside.meaning(head)))
+    )
 
 
 def changes_only_what_the_original_changes(change: Change) -> Iterator[Finding]:
@@ -224,8 +221,8 @@ def _change_at(place: tree_sitter.Node, whole: bool) -> str | None:
         return None
     if parent.type == "assignment_expression" and parent.child_by_field_name("left") == place:
         return text(parent.child_by_field_name("operator"))
-    if parent.type == "update_expression":
-        return text(parent).replace(text(place), "")
+    if (counting := counted(place)) is not None:
+        return "--" if "--" in text(counting).replace(text(place), "") else "++"
     if whole and parent.type == "pointer_expression" and text(parent).startswith("&"):
         return "&"
     if whole and parent.type == "init_declarator" and _binds_reference(parent):

@@ -14,15 +14,26 @@ from typing import Literal
 
 import tree_sitter
 
+from kernelwright.preprocessor import Macro as Definition
+from kernelwright.screen.expansion import known_macros, opened
 from kernelwright.screen.names import refused_reason
 from kernelwright.screen.scope import HOLE, Declared, Names, declarator_names, read_names, text
 from kernelwright.screen.text import Code
 from kernelwright.source import function_name, walk
 
 Level = Literal["file", "class", "block"]
+MAX_NAMES = 4
+"""How many names of names for a type are followed."""
 _OPENING = {")": "(", "]": "[", "}": "{"}
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _NAMES = ("identifier", "field_identifier", "type_identifier", "namespace_identifier")
+
+
+PLAIN_TYPE = re.compile(
+    r"(?:const|constexpr|static|inline|unsigned|signed|char|long|short|int|size_t|u?int(?:_fast|_least)?\d+_t|bool|ptrdiff_t|ssize_t"
+    r"|dim3|uint|float|double|__constant__|\s)+"
+)
+"""Types of numbers, with what may stand around them in a declaration."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +103,11 @@ class Outside:
                     found[match[1]] = Macro(match[1], match[3], "##" in match[3], match[2] is not None)
         return found
 
+    @cached_property
+    def definitions(self) -> dict[str, Definition]:
+        """The macros that the surroundings define once and for all, to expand them."""
+        return known_macros((self.code, *self.others))
+
     def opened(self, name: str) -> tuple[str, ...]:
         """`name`, and all names in what it stands for where it is a macro; strings left out."""
         if name not in self._opened:
@@ -139,6 +155,22 @@ class Outside:
                 if kind == "variable" or (kind == "prototype" and node.parent is not None
                                           and node.parent.type == "compound_statement")}  # fmt: skip
 
+    def meaning(self, words: str) -> str:
+        """Words of a type with the surroundings' names for types opened: macros, and typedefs with all that they mean."""
+        for _ in range(MAX_NAMES):
+            words = " ".join(self._type_names.get(word, word) for word in words.split())
+        return words
+
+    @cached_property
+    def _type_names(self) -> dict[str, str]:
+        found = {name: " ".join(body) for name, body in (
+            (macro.name, [token.text for token in macro.body]) for macro in self.definitions.values()
+            if macro.parameters is None)}  # fmt: skip
+        for name, declared in self.declared("type").items():
+            if all(_names_a_type(one.node) for one in declared):
+                found[name] = " ".join(sorted({text(one.node.child_by_field_name("type")) for one in declared}))
+        return found
+
     def trouble(self, name: str) -> str | None:
         """Why a function or class of the surroundings is no mere helper, or None where it is one, or unknown."""
         reached, seen = [name], {name}
@@ -164,14 +196,21 @@ class Outside:
     def _trouble_at(self, node: tree_sitter.Node, body: tree_sitter.Node) -> str | None:
         word, holder = text(node), node.parent.parent if node.parent is not None else None
         if node.type == "static" and not node.is_named and holder is not None and holder.type == "declaration":
-            return "keeps static storage"
+            return None if self._is_constant_table(holder) else "keeps static storage"
         if node.type not in _NAMES:
             return None
-        if (reason := refused_reason(word)) is not None:
+        if word != "assert" and (reason := refused_reason(word)) is not None:
             return f"{reason} ({word!r})"
         if node.type == "identifier" and word in self.mutable_globals and word not in _bound_in(body):
             return f"uses the variable {word!r}"
         return None
+
+    def _is_constant_table(self, declaration: tree_sitter.Node) -> bool:
+        """Constants of plain types, which hold nothing from one call to the next."""
+        qualifiers = {text(child) for child in declaration.children if child.type == "type_qualifier"}
+        pointer = any(node.type in ("pointer_declarator", "reference_declarator") for node in walk(declaration))
+        kind = self.meaning(" ".join(text(declaration.child_by_field_name("type")).split()))
+        return bool(qualifiers & {"const", "constexpr"}) and not pointer and bool(PLAIN_TYPE.fullmatch(kind))
 
     @cached_property
     def helpers(self) -> dict[str, list[tree_sitter.Node]]:
@@ -207,6 +246,15 @@ class Outside:
         }
 
 
+def _names_a_type(node: tree_sitter.Node) -> bool:
+    """`typedef double real;` or `using real = double;`, no pointers and no arrays in it."""
+    if node.type == "alias_declaration":
+        described = node.child_by_field_name("type")
+        return described is not None and described.child_by_field_name("declarator") is None
+    declarator = node.child_by_field_name("declarator")
+    return node.type == "type_definition" and declarator is not None and declarator.type == "type_identifier"
+
+
 def _bound_in(node: tree_sitter.Node) -> set[str]:
     """Names that a function declares anywhere in it."""
     return {
@@ -234,6 +282,20 @@ class Change:
     """Whether a newline follows the region, so that a last line may be a comment or a directive."""
 
     @cached_property
+    def old_opened(self) -> Code:
+        """The original text with the macros of its surroundings expanded."""
+        return opened(self.old, self.outside.definitions)
+
+    @cached_property
+    def new_opened(self) -> Code:
+        """The candidate's text, likewise; its lines are the same, its offsets are not."""
+        return opened(self.new, self.outside.definitions)
+
+    def place(self, at: int) -> int:
+        """The offset in the candidate's own text of the line on which something stands in `new_opened`."""
+        return self.new.line_start(self.new_opened.line(at))
+
+    @cached_property
     def old_names(self) -> Names:
         return read_names(self.old.root, self.value_names)
 
@@ -248,6 +310,17 @@ class Change:
         return (
             values | set(self.outside.variables) | set(self.outside.macros) | set(self.outside.declared("enumerator"))
         )
+
+    @cached_property
+    def aliases(self) -> dict[str, list[str]]:
+        """What each namespace alias of the candidate and of its surroundings stands for."""
+        found: dict[str, list[str]] = {}
+        for code in (self.new, self.outside.code, *self.outside.others, *self.outside.beside):
+            for node in walk(code.tree.root_node):
+                if node.type == "namespace_alias_definition":
+                    name, *_, meant = (text(child) for child in node.named_children)
+                    found.setdefault(name, []).append(meant)
+        return found
 
     def original_has(self, name: str) -> bool:
         return name in self.old.names

@@ -38,8 +38,11 @@ def storage_ends_with_the_call(change: Change) -> Iterator[Finding]:
 def statics_are_seen(change: Change) -> Iterator[Finding]:
     """Every `static` is one that the syntax tree knows, so that none hides in what could not be parsed."""
     seen = sum(1 for node in walk(change.new.root) if node.type == "static" and not node.is_named)
-    if change.new.names["static"] > max(seen, change.old.names["static"]):
-        at = next(token.at for token in change.new.tokens if token.text == "static")
+    written = [
+        token for token in change.new.tokens if token.text == "static" and token not in change.new.shared_statics
+    ]
+    if len(written) > max(seen, change.old.names["static"]):
+        at = written[0].at
         yield Finding(at, "a static could not be read in its place", _ADVICE)
 
 

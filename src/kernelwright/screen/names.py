@@ -26,24 +26,26 @@ _REFUSED = {
     _FILES: re.compile(
         r"f?d?re?open\w*|f?open(?:64|at|at64|2)|fopen\w*|fdopen\w*|creat(?:64)?|fclose\w*|fread\w*|v?[fs]?w?scanf|getline|getdelim"
         r"|fgets\w*|getw?char\w*|f?getc|p?readv?\w*64|pread\w*|readv|readlink\w*|pwrite\w*|writev|ioctl|fcntl\w*|mmap(?:64)?"
-        r"|munmap|mremap|mprotect|msync|madvise|memfd_\w+|shm\w+|sem(?:_\w+|get|op|ctl)|mq_\w+|msg(?:get|snd|rcv)"
+        r"|munmap|mremap|mprotect|msync|madvise|memfd_\w+|shm(?:at|ctl|dt|get|_open|_unlink)|sem(?:_\w+|get|op|ctl)|mq_\w+|msg(?:get|snd|rcv)"
         r"|w?[io]?fstream|basic_\w*(?:stream|buf)\w*|w?filebuf|[io]?stringstream|filesystem|unlink(?:at)?|mkdir\w*|rmdir"
         r"|symlink\w*|opendir|readdir\w*|f?chdir|f?chmod\w*|f?chown\w*|f?truncate\w*|sendfile\w*|vmsplice|process_vm_\w+"
         r"|copy_file_range|mkfifo\w*|mkn?o?s?temp\w*|tmpfile\w*|tmpnam\w*|recvmsg|sendmsg|sendto|recvfrom|random_device"
-        r"|fileno\w*|getrandom|getentropy|inotify\w*|epoll\w*|eventfd"
+        r"|fileno\w*|getrandom|getentropy|inotify\w*|epoll\w*|eventfd|(?:link|rename|mknod|futimes?|utimens)at2?|umask|lockf|flock"
+        r"|e(?:uid)?access|faccessat2?|[fl]?stat(?:64|at|vfs)|fstat|utimes?|mincore|mlock\w*|munlock\w*|posix_(?:madvise|fa\w+)"
     ),
     _PROCESS: re.compile(
         r"_*exit|_Exit|quick_exit|__?cxa_\w+|at_?exit|at_quick_exit|on_exit|abort|set_terminate|set_new_handler|set_unexpected"
         r"|v?fork|exec[lv]\w*|fexecve|posix_spawn\w*|popen|pclose|wait(?:pid|id|3|4)|sig(?:action|procmask|longjmp|setjmp|queue"
-        r"|altstack|suspend|pending|wait\w*)|__sig\w+|_?longjmp|_?setjmp|ptrace|prctl|arch_prctl|syscall|t?g?killp?g?|dl(?:open|m?open"
+        r"|altstack|suspend|pending|wait\w*|block|setmask|getmask|hold|relse|ignore|set|pause|interrupt|stack|vec|return|(?:add|del|empty|fill)set)"
+        r"|__sig\w+|[gs]etpriority|get_(?:terminate|new_handler|unexpected)|_?longjmp|_?setjmp|ptrace|prctl|arch_prctl|syscall|t?g?killp?g?|dl(?:open|m?open"
         r"|v?sym|addr1?|close|info|iterate_\w+)|(?:secure_)?getenv|setenv|putenv|unsetenv|clearenv|_*environ|setr?e?[ug]id"
-        r"|seccomp|personality|[gs]etrlimit\w*|getrusage|get(?:p|pp|t)id|mallopt|mallinfo2?|malloc_\w+|__\w+_hook|__trap|__brkpt|_Unwind_\w+"
+        r"|seccomp|personality|[gs]etrlimit\w*|getrusage|get(?:p|pp|t)id|mallopt|mallinfo2?|malloc_(?:usable_size|trim|stats|info|[gs]et_state|zone_\w+|\w*hook)|__\w+_hook|__trap|__brkpt|_Unwind_\w+"
         r"|__builtin_(?:v?trap|debugtrap|abort|exit|longjmp|setjmp)|_start|_init|_fini|main"
     ),
     _CLOCK: re.compile(
-        r"clock(?:32|64|_\w+)|__clock\w*|__?rdtscp?|__rdpmc|_rdpmc|gettimeofday|ftime|timespec\w*|timeval|timer_\w+|timerfd\w*"
+        r"clock(?:32|64|_\w+)|__clock\w*|__?rdtscp?|__rdpmc|_rdpmc|gettimeofday|ftime|timespec\w*|timeval|timer_(?:t|create|delete|[gs]ettime|getoverrun)|timerfd\w*"
         r"|[gs]etitimer|u?nanosleep|usleep|__nanosleep|chrono|steady_clock|system_clock|high_resolution_clock"
-        r"|omp_get_w(?:time|tick)|MPI_W(?:time|tick)|__builtin_readcyclecounter|globaltimer\w*|wall_clock64|settimeofday"
+        r"|ualarm|asctime\w*|mktime|omp_get_w(?:time|tick)|MPI_W(?:time|tick)|__builtin_readcyclecounter|globaltimer\w*|wall_clock64|settimeofday"
         r"|adjtimex?|difftime|this_thread|sleep_(?:for|until)|strftime|localtime\w*|gmtime\w*"
     ),
     _THREAD: re.compile(
@@ -54,8 +56,11 @@ _REFUSED = {
         r"thread_local|_Thread_local|__thread|__managed__|s?rand(?:48|om)?_r|[dejlmn]rand48|s?rand48|seed48|srand(?:om)?|initstate"
         r"|setstate|errno|__errno_location|strtok\w*|setlocale|newlocale|uselocale|localeconv|signgam|tzname|tzset|optarg|optind"
         r"|opterr|s?brk|get_temporary_buffer|[gs]et_default_resource|new_delete_resource|program_invocation\w*|__progname\w*"
-        r"|__libc_\w+|_dl_\w+|_rtld\w*|_IO_\w+|_mm_[gs]etcsr|_MM_SET_\w+|fese\w+|fe(?:en|dis)ableexcept|feraiseexcept"
-        r"|fe(?:hold|clear)except|feupdateenv|_controlfp\w*|_(?:read|write)[fg]sbase\w*|_f?x(?:save|rstor)\w*|omp_set_\w+|kmp_set_\w+|omp_pause_\w+"
+        r"|__libc_\w+|_dl_\w+|_rtld\w*|_IO_\w+|_mm_[gs]etcsr|_MM_[GS]ET_\w+|fese\w+|fe(?:en|dis)ableexcept|feraiseexcept"
+        r"|fe(?:hold|clear|test)except|fe[gs]et(?:env|exceptflag)|[eq]?q?[ef]cvt(?:_r)?|l64a|strerror\w*|strsignal|h(?:create|search|destroy)\w*"
+        r"|_x[gs]etbv\w*|_(?:rd|wr)pkru\w*|__(?:read|write)eflags|_(?:get|inc|rd|save|set|clr)ssp\w*|_get_ssp|_rd(?:rand|seed|pid)\w*"
+        r"|_?_?u?(?:monitor|mwait)x?|_(?:umonitor|umwait|tpause|ptwrite\w*)|xalloc|sync_with_stdio|random_shuffle"
+        r"|(?:set|get)key|encrypt|mb(?:len|towc|rlen|rtowc|srtowcs)|wctomb|lcong48|feupdateenv|_controlfp\w*|_(?:read|write)[fg]sbase\w*|_f?x(?:save|rstor)\w*|omp_set_\w+|kmp_set_\w+|omp_pause_\w+"
     ),
     _STACK: re.compile(
         r"__builtin_(?:return_address|frame_address|dwarf_\w+|apply\w*|va_\w+|extract_return_addr|unwind_\w+|eh_\w+|stack_\w+|alloca\w*)"
@@ -77,6 +82,8 @@ _REFUSED_WORDS = {
     _STATE: re.compile(r"daylight|timezone|end|edata|etext|rand|random|locale"),
     _THREAD: re.compile(r"future|thread|async|promise"),
 }
+
+ASSEMBLY = frozenset({"asm", "__asm__", "__asm"})
 
 LIBRARY_FUNCTIONS = re.compile(
     r"[cm]alloc|realloc|free|aligned_alloc|posix_memalign|mem(?:cpy|move|set|cmp|chr)|str(?:n?cmp|n?cpy|len|cat|chr|str|tod|tof"
@@ -110,7 +117,7 @@ _BUILTINS_ALLOWED = re.compile(
     r"|signbit\w*|copysign\w*|isnan|isinf\w*|isfinite|isnormal|isgreater\w*|isless\w*|nans?[fl]?|inf[fl]?|huge_val[fl]?"
     r"|fm[as][fl]?|f?abs[fl]?|l?l?abs|sqrt[fl]?|f(?:min|max|mod)[fl]?|(?:floor|ceil|trunc|rint|round|nearbyint)[fl]?"
     r"|(?:exp2?|log2?|log10|sin|cos|tan|pow|cbrt|hypot|tanh?|erf)[fl]?|l?l?round[fl]?|ldexp[fl]?|powi[fl]?"
-    r"|ia32_(?!\w*(?:rdt|rdpmc|rdrand|rdseed|csr|base|pkru|xsave|xrstor|xbegin|xend|xabort|xtest|sys|monitor|wait|eflags))\w+"
+    r"|ia32_(?!\w*(?:rdt|rdpmc|rdrand|rdseed|rdpid|xgetbv|xsetbv|ssp|csr|base|pkru|f(?:n?st|ld|n?clex|n?save|rstor)|xsave|xrstor|xbegin|xend|xabort|xtest|sys|monitor|wait|eflags))\w+"
     r"|nontemporal_(?:load|store)|amdgcn_(?!s_(?:memtime|memrealtime|sleep|trap|sethalt))\w+|nvvm_(?!read_ptx_sreg_clock)\w+"
     r"|arm_neon\w+|aarch64_simd\w+)"
 )

@@ -13,7 +13,14 @@ import tree_sitter
 from kernelwright.screen.scope import declarator_names, text
 from kernelwright.source import walk
 
-POINTER_CASTS = re.compile(r"(?:reinterpret|static|const)_cast|(?:__builtin_)?assume_aligned|__cvta_\w+")
+POINTER_CASTS = re.compile(
+    r"(?:reinterpret|static|const)_cast|(?:__builtin_)?assume_aligned|__cvta_\w+|launder|u?int(?:ptr|64)_t|size_t|ptrdiff_t|long"
+)
+_COMPARISONS = {"==", "!=", "<", ">", "<=", ">=", "&&", "||", "and", "or", "not_eq"}
+_VALUE_ONLY = {
+    "lambda_capture_specifier", "condition_clause", "unary_expression", "sizeof_expression", "decltype",
+    "expression_statement", "if_statement", "for_statement", "while_statement", "do_statement",
+}  # fmt: skip
 
 
 def ancestors(node: tree_sitter.Node) -> Iterator[tree_sitter.Node]:
@@ -81,6 +88,34 @@ def keeps_pointer(node: tree_sitter.Node) -> bool:
     )  # fmt: skip
 
 
+def counted(node: tree_sitter.Node) -> tree_sitter.Node | None:
+    """The `++` or `--` of a name or element; the grammar reads `!n++` as `(!n)++`, which no compiler does."""
+    parent = node.parent
+    while parent is not None and parent.type == "unary_expression":
+        parent = parent.parent
+    return parent if parent is not None and parent.type == "update_expression" else None
+
+
+def value_only(node: tree_sitter.Node) -> bool:
+    """Whether a pointer around `node` is only compared, tested or asked for its alignment."""
+    current = node
+    while (parent := current.parent) is not None:
+        if parent.type == "conditional_expression" and parent.child_by_field_name("condition") == current:
+            return True
+        if parent.type == "binary_expression":
+            operator, right = text(parent.child_by_field_name("operator")), parent.child_by_field_name("right")
+            if operator in _COMPARISONS:
+                return True
+            if operator in ("%", "&") and right is not None and right.type == "number_literal" and current != right:
+                return True
+            if operator not in ("+", "-"):
+                return False
+        if not keeps_pointer(parent) or parent.type == "subscript_expression":
+            return parent.type in _VALUE_ONLY
+        current = parent
+    return False
+
+
 def element(node: tree_sitter.Node) -> tuple[tree_sitter.Node | None, str]:
     """The element expression around a pointer's name (`p[i]`, `*(p + i)`, `p->x`), with its index as text."""
     current = node
@@ -94,9 +129,13 @@ def element(node: tree_sitter.Node) -> tuple[tree_sitter.Node | None, str]:
             return parent, ""
         if parent.type == "subscript_argument_list" and parent.parent is not None:
             return parent.parent, "".join(text(parent.parent).split())
+        if parent.type == "update_expression":
+            current = parent
+            continue
         if not keeps_pointer(parent) or parent.type in ("pointer_expression", "subscript_expression"):
             return None, ""
-        if parent.type == "binary_expression" and step_to_base(parent) != current:
+        added = parent.type == "binary_expression" and text(parent.child_by_field_name("operator")) == "+"
+        if parent.type == "binary_expression" and not added and step_to_base(parent) != current:
             return None, ""
         current = parent
     return None, ""

@@ -126,23 +126,25 @@ class _Reader:
         self.known = known
         self.scopes: list[tuple[str, dict[str, tuple[str, tree_sitter.Node]]]] = [("file", {})]
         self.binders: set[int] = set()
+        self._declared: set[tuple[int, str]] = set()
         self._declarators_of: tuple[int, frozenset[int]] = (-1, frozenset())
         """The last declaration asked for and the ids of its declarators; `int a, b, …` is asked once for each name."""
 
     def read(self, root: tree_sitter.Node) -> Names:
-        stack = [(root, True)]
+        # What is around a node is kept here: to ask the tree for it costs as much as the node has siblings.
+        stack: list[tuple[tree_sitter.Node, tree_sitter.Node | None, bool]] = [(root, root.parent, True)]
         while stack:
-            node, entering = stack.pop()
+            node, parent, entering = stack.pop()
             if not entering:
                 self.scopes.pop()
                 continue
-            self._bind(node)
+            self._bind(node, parent)
             if node is not root and self._opens_scope(node):
                 self.scopes.append((node.type, {}))
-                stack.append((node, False))
+                stack.append((node, parent, False))
             self._bind_ahead(node)
-            self._use(node)
-            stack.extend((child, True) for child in reversed(node.children))
+            self._use(node, parent)
+            stack.extend((child, node, True) for child in reversed(node.children))
         return self.names
 
     def _opens_scope(self, node: tree_sitter.Node) -> bool:
@@ -150,9 +152,8 @@ class _Reader:
             return not _heads_definition(node)
         return node.type in _SCOPES
 
-    def _bind(self, node: tree_sitter.Node) -> None:
+    def _bind(self, node: tree_sitter.Node, parent: tree_sitter.Node | None) -> None:
         """Add to the current scope what this node declares, at the moment its declarator is reached."""
-        parent = node.parent
         if node.type in ("template_declaration", "function_definition"):
             self._bind_headed(node)
         elif node.type in _TYPES or node.type in ("alias_declaration", "concept_definition"):
@@ -243,10 +244,11 @@ class _Reader:
             if kind in ("type", "variable") and in_template and node.type in (*_TYPE_PARAMETERS, *_PARAMETERS):
                 return
             headed = node.parent is not None and node.parent.type == "template_declaration"
-            if not any(known.node.id == node.id and known.name == bare for known in self.names.declared):
+            if (node.id, bare) not in self._declared:
+                self._declared.add((node.id, bare))
                 self.names.declared.append(Declared(bare, kind, node, text(name), in_template or headed))
 
-    def _use(self, node: tree_sitter.Node) -> None:
+    def _use(self, node: tree_sitter.Node, parent: tree_sitter.Node | None) -> None:
         if node.type == "field_identifier" and node.id not in self.binders:
             self.names.members.append(node)
         if node.type not in _NAMES or node.id in self.binders:
@@ -255,7 +257,6 @@ class _Reader:
         if name == HOLE:
             self.names.visible = {n: found for _, names in self.scopes for n, found in names.items()}
             self.names.around = [scope for scope, _ in self.scopes]
-        parent = node.parent
         if parent is not None and parent.type == "qualified_identifier" and parent.child_by_field_name("name") == node:
             self.names.free.append(node)
             return

@@ -8,10 +8,12 @@ digraphs, raw strings, universal character names, unended comments) is found in 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 
 import tree_sitter
 
@@ -20,16 +22,18 @@ from kernelwright.source import parse
 _TOKEN = re.compile(
     r"""
       (?P<space>\s+)
-    | (?P<comment>//[^\n]*|/\*.*?\*/)
-    | (?P<raw>(?:u8|[uUL])?R"(?P<fence>[^()\\\s]{0,16})\(.*?\)(?P=fence)")
-    | (?P<string>(?:u8|[uUL])?"(?:\\.|[^"\\\n])*")
-    | (?P<char>(?:u8|[uUL])?'(?:\\.|[^'\\\n])+')
+    | (?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))
+    | (?P<raw>(?:u8|[uUL])?R"(?P<fence>[^()\\\s]{0,16})\(.*?(?:\)(?P=fence)"|\Z))
+    | (?P<string>(?:u8|[uUL])?"(?:\\.|[^"\\\n])*+")
+    | (?P<char>(?:u8|[uUL])?'(?:\\.|[^'\\\n])++')
+    | (?P<open>["'](?:\\.|[^"'\\\n])*+)
     | (?P<number>\.?[0-9](?:[eEpP][+-]|'?[\w.])*)
     | (?P<name>[A-Za-z_$][\w$]*)
     | (?P<mark>::|->|\.\.\.|\#\#|<<<|>>>|[-+*/%&|^]=|[=!<>]=|\+\+|--|&&|\|\||.)
     """,
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
+_NAME = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
 _ODD_MARKS = {"\\": "a backslash", '"': "a string that does not end", "'": "a character that does not end"}
 _TRIGRAPH = re.compile(r"\?\?[=/'()!<>-]")
 _DIGRAPH = re.compile(r"<%|%>|%:|:>|<:(?!:[^:>])")
@@ -90,6 +94,8 @@ class Code:
         self.directives: list[Directive] = []
         self.gaps: list[tuple[int, int]] = []
         """Comments and directives: what the parser does not get to see."""
+        self.unended: list[int] = []
+        """Where a comment starts that does not end."""
         self._read()
 
     def _read(self) -> None:
@@ -106,10 +112,18 @@ class Code:
             kind = "raw" if found["raw"] is not None else found.lastgroup
             if kind == "comment":
                 self.gaps.append(found.span())
+                self._note_unended(found[0], at)
+            elif kind == "open":  # no compiler takes it; its names are read all the same
+                self.tokens.append(Token("mark", found[0][0], at))
+                self.tokens += [Token("name", name[0], at + name.start()) for name in _NAME.finditer(found[0])]
             elif kind != "space":
                 self.tokens.append(Token(kind, found[0], at))
             fresh_line = (fresh_line and kind in ("space", "comment")) or (kind == "space" and "\n" in found[0])
             at = found.end()
+
+    def _note_unended(self, comment: str, at: int) -> None:
+        if comment.startswith("/*") and (len(comment) < 4 or not comment.endswith("*/")):
+            self.unended.append(at)
 
     def _read_directive(self, start: int) -> int:
         at, pieces = start, []
@@ -121,6 +135,8 @@ class Code:
                 at += found[0].index("\n")
                 continue
             pieces.append(" " if found["comment"] or found["space"] else found[0])
+            if found["comment"]:
+                self._note_unended(found[0], at)
             at = found.end()
         self.directives.append(Directive(re.sub(r"^# ", "#", " ".join("".join(pieces).split())), start))
         return at
@@ -129,10 +145,26 @@ class Code:
         """The 1-based line of an offset into the joined text."""
         return self.text.count("\n", 0, at) + 1
 
+    def line_start(self, line: int) -> int:
+        """The offset into the joined text at which a 1-based line starts."""
+        return sum(len(text) + 1 for text in self.text.split("\n")[: line - 1])
+
     @cached_property
     def names(self) -> Counter[str]:
         """How often each name stands in it, keywords included, directives left out."""
         return Counter(token.text for token in self.tokens if token.kind == "name")
+
+    @cached_property
+    def shared_statics(self) -> frozenset[Token]:
+        """Every `static` of a `__shared__` variable, which says nothing more: nvcc refuses both in code for the host."""
+        found = set()
+        for index, token in enumerate(self.tokens if self.language != "cpp" else ()):
+            behind = takewhile(lambda one: one.kind == "name", self.tokens[index + 1 : index + 9])
+            words = (
+                {one.text for one in (*self.tokens[index - 1 : index], *behind)} if token.text == "static" else set()
+            )
+            found |= {token} if "__shared__" in words else set()
+        return frozenset(found)
 
     @cached_property
     def unmatched(self) -> list[Token]:
@@ -166,22 +198,26 @@ class Code:
     def parsed_text(self) -> str:
         """What the parser gets: gaps and qualifiers blanked, everything else at its offset, non-ASCII as `?`."""
         text = [char if char.isascii() else "?" for char in self.text]
-        for start, end in [*self.gaps, *self._qualifiers()]:
-            text[start:end] = [char if char == "\n" else " " for char in text[start:end]]
+        done = 0
+        for start, end in sorted([*self.gaps, *self._qualifiers()]):
+            at = max(start, done)
+            text[at:end] = [char if char == "\n" else " " for char in text[at:end]]
+            done = max(done, end)
         return "".join(text)
 
     def _qualifiers(self) -> Iterator[tuple[int, int]]:
         """What a function's head may carry, attributes, and the base of `enum : int {`, which the grammar lacks."""
+        braces = [token.at for token in self.tokens if token.text == "{"]
         for index, (token, after) in enumerate(zip(self.tokens, self.tokens[1:], strict=False)):
-            if token.text in self.qualifiers:
+            if token.text in self.qualifiers or token in self.shared_statics:
                 yield token.at, token.at + len(token.text)
             elif token.text in _QUALIFIERS and after.text == "(":
                 yield token.at, self.tokens[self.group(index + 1)].at + 1
             elif token.text == after.text == "[":
                 yield token.at, self.tokens[self.group(index)].at + 1
             elif token.text == "enum" and after.text == ":":
-                body = next((later for later in self.tokens[index:] if later.text == "{"), after)
-                yield after.at, body.at
+                body = bisect_right(braces, token.at)
+                yield after.at, braces[body] if body < len(braces) else after.at
 
     @cached_property
     def tree(self) -> tree_sitter.Tree:
@@ -217,7 +253,9 @@ def odd_spellings(code: Code) -> Iterator[tuple[int, str, str]]:
     for found in _TRIGRAPH.finditer(code.text):
         yield found.start(), f"the trigraph {found[0]}", "write the character itself"
     for token in code.tokens:
-        if token.kind == "raw":
+        if token.kind == "raw" and not re.search(r"\)[^()\\\s]{0,16}\"\Z", token.text):
+            yield token.at, "a raw string that does not end", "write a plain string"
+        elif token.kind == "raw":
             yield token.at, f"the raw string {token.text[:12]}…", "write a plain string"
         elif token.kind == "mark" and not token.text.isascii():
             yield token.at, f"the character {token.text!r} outside comments and strings", "use ASCII letters in names"
@@ -230,12 +268,11 @@ def odd_spellings(code: Code) -> Iterator[tuple[int, str, str]]:
 
 
 def _unended(code: Code) -> Iterator[tuple[int, str, str]]:
-    for left, right in zip(code.tokens, code.tokens[1:], strict=False):
-        if left.text == "/" and right.text == "*" and right.at == left.at + 1:
-            yield left.at, "a comment that does not end", "close it with */"
+    for at in code.unended:
+        yield at, "a comment that does not end", "close it with */"
     for directive in code.directives:
-        if "/*" in directive.text or re.search(r"\\|R\"", directive.text):
-            yield directive.at, "a directive with an unended comment, a backslash or a raw string", "write it plainly"
+        if re.search(r"\\|R\"", directive.text):
+            yield directive.at, "a directive with a backslash or a raw string", "write it plainly"
 
 
 def _digraphs(code: Code) -> Iterator[tuple[int, str, str]]:
