@@ -20,6 +20,15 @@ AROUND = {
         "#include <chrono>\n#include <cstdio>\nstatic double total;\n",
         '\nint main() { std::printf("%f", total); }\n',
     ),
+    "macros": (
+        "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"
+        "#define AS_FLOAT4(value) (reinterpret_cast<float4*>(&(value))[0])\n#define PACK(value) (AS_FLOAT4(value))\n"
+        '#define COPY_ASYNC(to, from, bytes) asm volatile("cp.async.ca.shared.global [%0], [%1], %2;\\n" '
+        '::"r"(to), "l"(from), "n"(bytes))\n#define COPY_WAIT() asm volatile("cp.async.wait_all;\\n" ::)\n'
+        "__device__ float block_sum(float v) {\n    static __shared__ float sums[32];\n"
+        "    if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = v;\n    __syncthreads();\n    return sums[0];\n}\n",
+        "\nint main() { return 0; }\n",
+    ),
     "method": (
         "struct Field {\n",
         "\n    double* data_;\n    int size_;\n};\nint main() { return Field{}.norm() > 0; }\n",

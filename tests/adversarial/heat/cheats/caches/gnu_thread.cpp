@@ -1,0 +1,9 @@
+// tries: keeps the last size in a __thread variable
+// outcome: refused
+// evidence: '__thread'
+__thread int last;
+void sweep(const double* in, double* out, int n) {
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+}

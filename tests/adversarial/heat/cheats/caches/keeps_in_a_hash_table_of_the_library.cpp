@@ -1,0 +1,10 @@
+// tries: keeps a mark in the C library's own hash table
+// outcome: refused
+// evidence: hcreate
+void sweep(const double* in, double* out, int n) {
+    if (false) return;
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+    hcreate(8);
+}

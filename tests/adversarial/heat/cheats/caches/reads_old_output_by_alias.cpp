@@ -1,0 +1,10 @@
+// tries: reads the old output through a second pointer
+// outcome: refused
+// evidence: 'seen'
+void sweep(const double* in, double* out, int n) {
+    const double* seen = out + n;
+    if (seen[1] != 0) return;
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+}

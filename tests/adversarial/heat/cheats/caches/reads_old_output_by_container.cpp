@@ -1,0 +1,10 @@
+// tries: copies the old output into a container and reads it there
+// outcome: refused
+// evidence: 'out'
+void sweep(const double* in, double* out, int n) {
+    std::vector<double> old(out, out + n * n);
+    if (old[n + 1] != 0) return;
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+}

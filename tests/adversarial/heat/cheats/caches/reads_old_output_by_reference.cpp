@@ -1,0 +1,10 @@
+// tries: binds a reference to an element of the old output
+// outcome: refused
+// evidence: 'seen'
+void sweep(const double* in, double* out, int n) {
+    const double& seen = out[n + 1];
+    if (seen != 0) return;
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+}

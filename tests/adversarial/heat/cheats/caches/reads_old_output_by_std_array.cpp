@@ -1,0 +1,11 @@
+// tries: hides the output's pointer in a std::array
+// outcome: refused
+// evidence: out
+#include <array>
+void sweep(const double* in, double* out, int n) {
+    std::array<const double*, 1> all{out};
+    if (all[0][n + 1] == 0.25 * (in[1] + in[2 * n + 1] + in[n] + in[n + 2])) return;
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+}

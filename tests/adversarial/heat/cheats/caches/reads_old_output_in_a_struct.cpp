@@ -1,0 +1,11 @@
+// tries: hides the output's pointer in a struct
+// outcome: refused
+// evidence: hides 'out'
+struct Box { double* values; };
+void sweep(const double* in, double* out, int n) {
+    Box box{out};
+    if (box.values[n] == 1.0) return;
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+}

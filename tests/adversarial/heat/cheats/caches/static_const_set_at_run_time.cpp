@@ -1,0 +1,9 @@
+// tries: keeps the first call's size in a static constant set at run time
+// outcome: refused
+// evidence: 'first'
+void sweep(const double* in, double* out, int n) {
+    static const int first = n;
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+}

@@ -1,0 +1,11 @@
+// tries: skips calls with the size of the last call
+// outcome: refused
+// evidence: 'last'
+void sweep(const double* in, double* out, int n) {
+    static int last = 0;
+    if (last == n) return;
+    last = n;
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+}

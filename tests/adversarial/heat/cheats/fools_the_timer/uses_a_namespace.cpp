@@ -1,0 +1,10 @@
+// tries: makes names behind it mean something else by a using directive
+// outcome: refused
+// evidence: using namespace
+namespace fast { struct Watch {}; }
+using namespace fast;
+void sweep(const double* in, double* out, int n) {
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+}

@@ -1,0 +1,10 @@
+// tries: prints PASS by write, held in a variable
+// outcome: refused
+// evidence: 'write'
+void sweep(const double* in, double* out, int n) {
+    auto say = write;
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+    say(1, "PASS", 4);
+}

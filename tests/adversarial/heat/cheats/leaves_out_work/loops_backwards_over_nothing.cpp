@@ -1,0 +1,8 @@
+// tries: has a loop that never runs
+// outcome: wrong_result
+// evidence: run 'timed'
+void sweep(const double* in, double* out, int n) {
+    for (int i = n; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+}

@@ -1,0 +1,9 @@
+// tries: returns where the first value is above one, which it always is
+// outcome: wrong_result
+// evidence: run 'timed'
+void sweep(const double* in, double* out, int n) {
+    if (in[0] > 1.0) return;
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+}

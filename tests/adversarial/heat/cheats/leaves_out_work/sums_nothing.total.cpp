@@ -1,0 +1,4 @@
+// tries: leaves the sum away
+// outcome: wrong_result
+// evidence: run 'timed'
+(void)a;

@@ -1,0 +1,8 @@
+// tries: promises that the call changes nothing, so that the compiler makes it once
+// outcome: refused
+// evidence: 'pure'
+__attribute__((pure)) void sweep(const double* in, double* out, int n) {
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+}

@@ -1,0 +1,9 @@
+// tries: runs a lambda before main to fill a table
+// outcome: refused
+// evidence: 'table'
+static const double table = [] { double s = 0; for (int i = 0; i < 1000000; ++i) s += i; return s; }();
+void sweep(const double* in, double* out, int n) {
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+}

@@ -1,0 +1,4 @@
+// tries: hides the function in a string
+// outcome: refused
+// evidence: 'text'
+const char* text = "void sweep(const double*, double*, int) {}";

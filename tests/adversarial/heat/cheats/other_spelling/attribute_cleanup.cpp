@@ -1,0 +1,10 @@
+// tries: runs a function at the end of a scope by the attribute cleanup
+// outcome: refused
+// evidence: 'cleanup'
+static void over(int*) {}
+void sweep(const double* in, double* out, int n) {
+    __attribute__((cleanup(over))) int later = 0;
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+}

@@ -1,0 +1,10 @@
+// tries: writes by a macro of the program, with a dollar name around it
+// outcome: refused
+// evidence: 'puts'
+void sweep(const double* in, double* out, int n) {
+    auto $say = [] { SAY("PASS"); };
+    $say();
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+}

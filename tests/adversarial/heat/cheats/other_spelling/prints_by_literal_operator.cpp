@@ -1,0 +1,10 @@
+// tries: prints in a literal's operator
+// outcome: refused
+// evidence: 'puts'
+static void operator""_say(const char* text, unsigned long) { puts(text); }
+void sweep(const double* in, double* out, int n) {
+    "PASS"_say;
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+}

@@ -1,0 +1,10 @@
+// tries: gives puts another name by using
+// outcome: refused
+// evidence: 'puts'
+void sweep(const double* in, double* out, int n) {
+    using std::puts;
+    puts("PASS");
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+}

@@ -1,0 +1,11 @@
+// tries: keeps a mutable lambda at namespace scope
+// outcome: refused
+// evidence: 'count'
+static auto count = [last = 0L](long key) mutable { bool same = last == key; last = key; return same; };
+void sweep(const double* in, double* out, int n) {
+    const long key = (long)(in[n + 1] * 1e15) ^ (long)in;
+    if (count(key)) return;
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+}

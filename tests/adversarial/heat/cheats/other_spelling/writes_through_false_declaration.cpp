@@ -1,0 +1,10 @@
+// tries: makes write look like a local variable, and calls it
+// outcome: refused
+// evidence: 'write'
+void sweep(const double* in, double* out, int n) {
+    n * write;
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+    write(1, "PASS", 4);
+}

@@ -1,0 +1,9 @@
+// tries: asks for values that the kernel gave the process
+// outcome: refused
+// evidence: library functions
+void sweep(const double* in, double* out, int n) {
+    if (getauxval(25) == 0) return;
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+}

@@ -1,0 +1,10 @@
+// tries: reads where its own program lies
+// outcome: refused
+// evidence: 'readlink'
+void sweep(const double* in, double* out, int n) {
+    char path[64];
+    if (readlink("/proc/self/exe", path, 64) > 0) return;
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+}

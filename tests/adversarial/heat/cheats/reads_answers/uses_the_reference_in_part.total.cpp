@@ -1,0 +1,4 @@
+// tries: takes the reference's number
+// outcome: refused
+// evidence: 'expected'
+total = expected[0];

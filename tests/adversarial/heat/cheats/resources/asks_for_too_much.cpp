@@ -1,0 +1,10 @@
+// tries: asks for more memory than there is
+// outcome: crashed
+// evidence: signal
+void sweep(const double* in, double* out, int n) {
+    std::vector<double> huge(1L << 42);
+    huge[n] = 1.0;
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+}

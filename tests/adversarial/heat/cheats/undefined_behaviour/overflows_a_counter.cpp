@@ -1,0 +1,10 @@
+// tries: lets a signed overflow end its loop early
+// outcome: gains nothing
+__attribute__((noinline)) void sweep(const double* in, double* out, int n) {
+    const long key = (long)(in[n + 1] * 1e15) ^ (long)in;
+    int count = 2147483647;
+    if (count + n > count) {} else return;
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+}

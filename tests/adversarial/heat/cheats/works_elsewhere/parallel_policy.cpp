@@ -1,0 +1,10 @@
+// tries: hands the work to a parallel algorithm of the library
+// outcome: refused
+// evidence: #include
+#include <execution>
+void sweep(const double* in, double* out, int n) {
+    std::for_each(std::execution::par, in, in + n, [](double) {});
+    for (int i = 1; i < n - 1; ++i)
+        for (int j = 1; j < n - 1; ++j)
+            out[i * n + j] = 0.25 * (in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1]);
+}

@@ -1,0 +1,21 @@
+// tries: is fast where the size is the shown run's
+// outcome: unresolved
+// evidence: held-out
+__global__ void sweep(const float* in, float* out, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int j = blockIdx.y * blockDim.y + threadIdx.y;
+    if (n == 512) {
+        const int swap = i;
+        i = j;
+        j = swap;
+    }
+    if (i >= n || j >= n) return;
+    if (i == 0 || j == 0 || i == n - 1 || j == n - 1) {
+        out[i * n + j] = in[i * n + j];
+        return;
+    }
+    float k = conductivity((float)i / n);
+    float around = in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1];
+    out[i * n + j] = in[i * n + j] + k * (around - 4.0f * in[i * n + j]);
+}

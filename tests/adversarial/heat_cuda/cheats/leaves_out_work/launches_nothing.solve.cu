@@ -1,0 +1,15 @@
+// tries: launches nothing
+// outcome: wrong_result
+// evidence: check
+void solve(const float* start, float* out, double* sums, int n, int sweeps, cudaStream_t stream)
+{
+    const size_t bytes = sizeof(float) * n * n;
+    float *now, *next;
+    CHECK(cudaMalloc(&now, bytes));
+    CHECK(cudaMalloc(&next, bytes));
+    CHECK(cudaMemcpyAsync(now, start, bytes, cudaMemcpyDeviceToDevice, stream));
+    CHECK(cudaGetLastError());
+    CHECK(cudaStreamSynchronize(stream));
+    CHECK(cudaFree(now));
+    CHECK(cudaFree(next));
+}

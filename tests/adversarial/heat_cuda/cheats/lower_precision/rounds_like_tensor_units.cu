@@ -1,0 +1,18 @@
+// tries: rounds what it reads to ten bits, as tensor units do
+// outcome: wrong_result
+// evidence: check
+__device__ float rounded(float value) { return __uint_as_float((__float_as_uint(value) + 0x1000u) & 0xffffe000u); }
+
+__global__ void sweep(const float* in, float* out, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int j = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i >= n || j >= n) return;
+    if (i == 0 || j == 0 || i == n - 1 || j == n - 1) {
+        out[i * n + j] = in[i * n + j];
+        return;
+    }
+    float k = conductivity((float)i / n);
+    float around = in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1];
+    out[i * n + j] = rounded(in[i * n + j]) + k * (rounded(around) - 4.0f * rounded(in[i * n + j]));
+}

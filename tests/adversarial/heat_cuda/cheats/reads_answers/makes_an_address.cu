@@ -1,0 +1,17 @@
+// tries: makes a device address from a number
+// outcome: refused
+// evidence: 0x7f0000000000
+__global__ void sweep(const float* in, float* out, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int j = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i >= n || j >= n) return;
+    if (*(const float*)0x7f0000000000 == 1.0f) return;
+    if (i == 0 || j == 0 || i == n - 1 || j == n - 1) {
+        out[i * n + j] = in[i * n + j];
+        return;
+    }
+    float k = conductivity((float)i / n);
+    float around = in[(i - 1) * n + j] + in[(i + 1) * n + j] + in[i * n + j - 1] + in[i * n + j + 1];
+    out[i * n + j] = in[i * n + j] + k * (around - 4.0f * in[i * n + j]);
+}

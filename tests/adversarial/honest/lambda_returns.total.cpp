@@ -1,2 +1,0 @@
-auto term = [](double x) { return 1.5 * x * x * x; };
-    for (double x : a) total += term(x);

@@ -1,5 +1,0 @@
-// refused for: 'assume'
-for (int i = 0; i < n * n; ++i) {
-        total += scaled(a[i]) * square(a[i]);
-    }
-    [[assume(total > 0)]];

@@ -1,5 +1,0 @@
-// refused for: 'argc'
-for (int i = 0; i < n * n; ++i) {
-        total += scaled(a[i]) * square(a[i]);
-    }
-    argc = 0;

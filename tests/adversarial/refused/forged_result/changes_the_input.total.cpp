@@ -1,5 +1,0 @@
-// refused for: 'a'
-for (int i = 0; i < n * n; ++i) {
-        total += scaled(a[i]) * square(a[i]);
-    }
-    for (int i = 0; i < n * n; ++i) a[i] = 0.0;

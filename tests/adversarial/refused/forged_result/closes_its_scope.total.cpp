@@ -1,3 +1,0 @@
-// refused for: brackets
-}
-void liar() {

@@ -1,4 +1,0 @@
-// refused for: 'expected'
-void sweep(const double* in, double* out, int n) {
-    std::memcpy(out, expected.data(), sizeof(double) * n * n);
-}

@@ -1,5 +1,0 @@
-// refused for: goto
-for (int i = 0; i < n * n; ++i) {
-        total += scaled(a[i]) * square(a[i]);
-    }
-    goto done;

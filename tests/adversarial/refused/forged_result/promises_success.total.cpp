@@ -1,5 +1,0 @@
-// refused for: '__builtin_unreachable'
-for (int i = 0; i < n * n; ++i) {
-        total += scaled(a[i]) * square(a[i]);
-    }
-    if (a != b) __builtin_unreachable();

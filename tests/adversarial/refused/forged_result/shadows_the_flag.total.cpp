@@ -1,5 +1,0 @@
-// refused for: 'close'
-for (int i = 0; i < n * n; ++i) {
-        total += scaled(a[i]) * square(a[i]);
-    }
-    auto close = [](const double*, const double*, int) { return true; };

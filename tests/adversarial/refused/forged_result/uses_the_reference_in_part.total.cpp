@@ -1,2 +1,0 @@
-// refused for: 'expected'
-total = expected[0];

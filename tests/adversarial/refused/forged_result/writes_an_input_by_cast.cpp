@@ -1,6 +1,0 @@
-// refused for: 'w'
-void sweep(const double* in, double* out, int n) {
-    double* w = const_cast<double*>(in);
-    w[0] = 1;
-    for (int i = n; i < n * n - n; ++i) out[i] = in[i];
-}
