@@ -57,3 +57,15 @@ def test_links_between_documents_lead_somewhere() -> None:
     for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\((?!https?:)([^)#\s]+)", document.read_text(encoding="utf-8")):
             assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+def test_every_promise_points_to_a_test_that_exists() -> None:
+    page = (ROOT / "docs" / "trust.md").read_text(encoding="utf-8")
+    promises = re.findall(r"^- .*$", page, re.MULTILINE)
+    assert promises
+    for promise in promises:
+        named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", promise)
+        assert named, promise
+        for file, test in named:
+            text = (ROOT / file).read_text(encoding="utf-8")
+            assert re.search(rf"def {test or 'test_'}", text), f"{file}::{test}"
