@@ -3,8 +3,8 @@
 Two cheats leave every output right and every clock honest. One finds in memory (its own old stack, a freed block, the bytes
 beyond an array, the order of a heap's blocks) that this process has called it before, and skips the work: `memory_check`
 asks for that, and both programs are timed again on other memory (`other_memory`). The other knows the input that is timed,
-and does the work for every other one; so the two are timed in a run that no tool shows as well. Only what is surely there
-is held against a candidate: what two pairs do not clear is decided by eight. And where its numbers pass the task's
+and does the work for every other one; so the two are timed in a run that no tool shows as well, which must be faster too or
+keep half of the gain by its estimate. What two pairs do not clear is decided by eight. And where its numbers pass the task's
 tolerance, but lie further from the original's than other orders of its sums do, the record says so.
 """
 
@@ -28,7 +28,7 @@ from kernelwright.trial import Baseline, CandidateFailed, Progress, beyond_own_v
 
 GLANCE = Budget("glance", Schedule((2,), None), warm_ups=0)
 KEPT = 0.5
-"""The share of the gain that must be left; in a held-out run a smaller gain is one too, where it is sure."""
+"""The share of the gain that must be left; in a held-out run a smaller gain is one too, where it is shown."""
 COMPARABLE = 0.5
 """A held-out run speaks about a gain where the original takes at least this share of its time in the timed run: at a
 quarter, an honest kernel's 2.1× was 1.1×, its launches being too short (docs/experiments/hecbench-cuda.md)."""
@@ -121,7 +121,7 @@ class SecondLook:
                 self.samples[run.name] = seen
             faster = seen is None or seen.budget is GLANCE or seen.comparison is Comparison.FASTER
             faster = faster or (seen is not None and _kernels_gain(seen, gain))
-            if seen and seen.interval and not faster and seen.interval.high < _least(speedup):
+            if seen and not faster and seen.speedup < _least(speedup):
                 return Doubt(
                     f"faster in run {self.baseline.task.shown[0].name!r} ({speedup:.3g}×), but not in the held-out run "
                     f"{run.name!r} ({seen.sentence})",

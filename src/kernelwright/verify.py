@@ -17,7 +17,7 @@ from typing import Any
 from kernelwright import __version__, stats
 from kernelwright.acceptance import is_accepted
 from kernelwright.by_hand import reproduce
-from kernelwright.doubts import SecondLook
+from kernelwright.doubts import Doubt, SecondLook
 from kernelwright.execute import Built, Workshop
 from kernelwright.limits import fastest_possible, kernels_below
 from kernelwright.measure import EVALUATE, PROVE, Budget, Measurement, Pair
@@ -132,7 +132,10 @@ def decide(
         reason=headline.sentence,
     )
     if doubt := suspicion(baseline, measured):
-        return suspected(verdict, doubt)
+        if doubt.forged:
+            return suspected(verdict, doubt.reason)
+        if headline.comparison is Comparison.FASTER:
+            return replace(verdict, comparison=Comparison.UNRESOLVED, reason=doubt.reason)
     slower = [
         run.name
         for run, result in zip(task.shown[1:], measured[1:], strict=True)
@@ -161,14 +164,16 @@ def suspected(verdict: Verdict, reason: str) -> Verdict:
     )
 
 
-def suspicion(baseline: Baseline, measured: Sequence[Measurement]) -> str | None:
-    """Why a time cannot be believed: below what physics allows, or the process's wall time tells another story."""
+def suspicion(baseline: Baseline, measured: Sequence[Measurement]) -> Doubt | None:
+    """Why a time cannot be believed: below what physics allows, or the process's wall time tells another story. Where it
+    tells it by its medians, but most pairs do not say so, the machine is too busy to tell, and the gain is not confirmed."""
     task = baseline.task
     limit = fastest_possible(task, baseline.shop.arch)
     if limit is not None and task.time.better == "lower" and measured[0].candidate_s < limit.least_s:
-        return (
+        return Doubt(
             f"run {task.shown[0].name!r}: {measured[0].candidate_s:.3g} s is below {limit.least_s:.3g} s, the least that the "
-            f"task's floor allows on this device ({limit.basis})"
+            f"task's floor allows on this device ({limit.basis})",
+            forged=True,
         )
     for run, result in zip(task.shown, measured, strict=True):
         if task.time.source == "wall" or task.time.better == "higher" or result.speedup <= 1:
@@ -179,13 +184,15 @@ def suspicion(baseline: Baseline, measured: Sequence[Measurement]) -> str | None
         plain = result.base_s >= WALL_SHARE * base_wall and saved > WALL_SAVED * base_wall
         bounds = missing_time(result, WALL_AGREEMENT)
         sure = saved > task.min_effect * base_wall and bounds is not None and bounds[1] < 0
-        if sure or (plain and missing < WALL_AGREEMENT * saved and _most_pairs_say_so(result)):
-            return (
+        if sure or (plain and missing < WALL_AGREEMENT * saved):
+            return Doubt(
                 f"run {run.name!r}: the program says that it saved {saved * 1e3:.3g} ms, but the process took only "
-                f"{missing * 1e3:.3g} ms less ({base_wall * 1e3:.4g} → {wall * 1e3:.4g} ms)"
+                f"{missing * 1e3:.3g} ms less ({base_wall * 1e3:.4g} → {wall * 1e3:.4g} ms)",
+                forged=sure or _most_pairs_say_so(result),
             )
         if result.candidate_s > 1.02 * wall and not result.base_s > 1.02 * base_wall:
-            return f"run {run.name!r}: the program says {result.candidate_s:.3g} s, the whole process took {wall:.3g} s"
+            said = f"run {run.name!r}: the program says {result.candidate_s:.3g} s, the whole process took {wall:.3g} s"
+            return Doubt(said, forged=True)
     return None
 
 
