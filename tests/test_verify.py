@@ -121,8 +121,7 @@ def test_a_reported_gain_that_the_process_does_not_show_is_suspect(app: Path) ->
     edit(app / "src/smooth.hpp", "    out[i] = sum;\n  }\n", "    out[i] = sum;\n  }\n  *clock_skip() += 0.0;\n")
     cheat = (app / "src/smooth.hpp").read_text().partition("#pragma once\n")[2].replace("+= 0.0;", "+= 0.5;")
     (verdict,) = verdicts(app, *of(cheat))
-    # On a busy machine the medians may speak against it while single pairs do not: then nothing is confirmed.
-    assert verdict.outcome is Outcome.SUSPECT or verdict.comparison is Comparison.UNRESOLVED
+    assert verdict.outcome is Outcome.SUSPECT
     assert "the program says that it saved" in verdict.reason
 
 
