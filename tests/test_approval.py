@@ -23,6 +23,7 @@ from kernelwright.approval import (
     microbenchmark_piece,
 )
 from kernelwright.policy.scripted import Scripted
+from kernelwright.pool.local import LocalPool
 from kernelwright.runner import Options, Watcher
 from kernelwright.sandbox.backends import open_sandbox
 from kernelwright.store import Store
@@ -54,10 +55,14 @@ def optimized(
     person, options = ScriptedPerson(answers), Options("scripted", approve=True)
     run = store.create_run("optimize", str(app), runner.options_json(options))
     approval = Approval(person)
-    work = runner.optimize(
-        load_task(app), open_sandbox(), Scripted(replies), options, store, run, Watcher(), approval=approval
-    )
-    result = asyncio.run(work)
+
+    async def work() -> dict[str, Any]:
+        async with LocalPool(open_sandbox(), approval=approval) as pool:
+            return await runner.optimize(
+                load_task(app), pool, Scripted(replies), options, store, run, Watcher(), approval
+            )
+
+    result = asyncio.run(work())
     return result, [message for message in store.messages(run.id, 0) if message.role == "tool"], person
 
 

@@ -18,11 +18,13 @@ PACKAGE = "kernelwright"
 LAYERS = (
     "errors outcome task task_file trace",
     "state source blocks calls candidates preprocessor macros probes screen workspace sandbox toolchain interpose mishaps "
-    "commands kernels approval execute by_hand acceptance analysis patterns matcher checks conditions limits measure slots "
+    "commands kernels approval build_cache execute by_hand acceptance "
+    "analysis patterns matcher checks conditions limits measure slots "
     "stats trial tolerance variation store policy",
     "pool toolbox tools",
     "policy.endpoint policy.wire policy.local policy.rules policy.scripted chat explain rollout",
-    "memory_check other_inputs other_memory doubts verify reward accept",
+    "memory_check other_inputs other_memory doubts verify reward accept briefing",
+    "pool.work pool.job pool.local pool.cluster pool.opening",
     "suites proving runner report train init",
     "cli __main__",
 )

@@ -14,6 +14,7 @@ import pytest
 from app import FASTER, SLOWER, WRONG
 from kernelwright import runner
 from kernelwright.policy.scripted import Scripted
+from kernelwright.pool.local import LocalPool
 from kernelwright.runner import Options, Watcher
 from kernelwright.sandbox.backends import open_sandbox
 from kernelwright.store import Run, Store
@@ -45,9 +46,14 @@ def optimize(
 ) -> dict[str, Any]:
     options = Options("scripted", attempts)
     run = run or begun(store, app, options)
-    return asyncio.run(
-        runner.optimize(load_task(app), open_sandbox(), Scripted(replies), options, store, run, Watcher())
-    )
+    return asyncio.run(on_a_pool(load_task(app), Scripted(replies), options, store, run, Watcher()))
+
+
+async def on_a_pool(*arguments: Any) -> dict[str, Any]:
+    """`runner.optimize` with a pool of its own, its second argument."""
+    task, *others = arguments
+    async with LocalPool(open_sandbox()) as pool:
+        return await runner.optimize(task, pool, *others)
 
 
 def test_the_best_benchmarked_answer_is_proven_and_becomes_a_patch(app: Path, store: Store) -> None:
@@ -101,11 +107,7 @@ def test_a_run_that_was_cut_off_goes_on_from_its_last_message(app: Path, store: 
 
     options = Options("scripted")
     with pytest.raises(CutOff):
-        asyncio.run(
-            runner.optimize(
-                load_task(app), open_sandbox(), Scripted(replies), options, store, run, Watcher(on_message=cut)
-            )
-        )
+        asyncio.run(on_a_pool(load_task(app), Scripted(replies), options, store, run, Watcher(on_message=cut)))
     assert len(store.messages(run.id, 0)) == 4
     result = optimize(app, store, replies, run=run)
     assert result["comparison"] == "faster"

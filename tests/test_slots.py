@@ -8,14 +8,18 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from contextvars import Context
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
 from kernelwright.errors import InfrastructureError
-from kernelwright.slots import available_cores, lock_folder, slot
+from kernelwright.slots import Stage, any_core, available_cores, lock_folder, observed, slot
+
+T = TypeVar("T")
 
 HOLDER = """
 import asyncio, subprocess, sys
@@ -51,6 +55,11 @@ def holder(folder: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
 async def take(folder: Path, *indices: int, on_wait: Callable[[str], None] | None = None) -> None:
     async with slot("cpu", indices, folder=folder, on_wait=on_wait):
         pass
+
+
+def apart(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """A task that holds nothing of what its maker holds, as another rollout."""
+    return asyncio.create_task(work, context=Context())
 
 
 def test_a_slot_held_by_another_process_is_waited_for_and_said_so(tmp_path: Path) -> None:
@@ -112,7 +121,7 @@ def test_different_cores_and_devices_do_not_wait_for_each_other(tmp_path: Path) 
 def test_a_cancelled_waiter_leaves_nothing_locked(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with slot("cpu", [1], folder=tmp_path):
-            waiting = asyncio.create_task(take(tmp_path, 0, 1))
+            waiting = apart(take(tmp_path, 0, 1))
             await asyncio.sleep(0)
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -134,7 +143,7 @@ def test_the_lock_file_is_open_to_every_user_whatever_the_umask(tmp_path: Path) 
 def test_a_lock_file_that_is_removed_while_waited_for_is_made_again(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with slot("cpu", [0], folder=tmp_path):
-            waiting = asyncio.create_task(take(tmp_path, 0))
+            waiting = apart(take(tmp_path, 0))
             await asyncio.sleep(0)
             (tmp_path / "kernelwright-cpu-0.lock").unlink()
             await waiting
@@ -168,3 +177,74 @@ def test_the_folder_is_one_that_every_user_can_write_to() -> None:
 
 def test_available_cores_are_those_of_this_process() -> None:
     assert set(available_cores()) == os.sched_getaffinity(0)
+
+
+def test_what_a_task_holds_it_need_not_ask_for_again(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with slot("cpu", available_cores(), folder=tmp_path), slot("cpu", [0], folder=tmp_path):
+            await asyncio.gather(take(tmp_path, 0), take(tmp_path, 0))
+            async with any_core(folder=tmp_path):
+                pass
+
+    asyncio.run(scenario())
+
+
+def test_each_build_holds_one_core_and_there_are_as_many_as_cores(tmp_path: Path) -> None:
+    at_once = most = 0
+
+    async def build() -> None:
+        nonlocal at_once, most
+        async with any_core(folder=tmp_path):
+            at_once += 1
+            most = max(most, at_once)
+            for _ in range(20):
+                await asyncio.sleep(0)
+            at_once -= 1
+
+    async def scenario() -> None:
+        await asyncio.gather(*(build() for _ in range(3 * len(available_cores()))))
+
+    asyncio.run(scenario())
+    assert most == len(available_cores())
+
+
+def test_who_wants_all_cores_is_served_before_later_builds(tmp_path: Path) -> None:
+    order: list[str] = []
+
+    async def build(name: str, until: asyncio.Event) -> None:
+        async with any_core(folder=tmp_path):
+            order.append(name)
+            await until.wait()
+
+    async def timed() -> None:
+        async with slot("cpu", available_cores(), folder=tmp_path):
+            order.append("timed")
+
+    async def scenario() -> None:
+        first_ends, at_once = asyncio.Event(), asyncio.Event()
+        at_once.set()
+        first = apart(build("first", first_ends))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        waiting = [apart(timed()), apart(build("later", at_once)), apart(build("later", at_once))]
+        for _ in range(20):
+            await asyncio.sleep(0)
+        first_ends.set()
+        await asyncio.gather(first, *waiting)
+
+    asyncio.run(scenario())
+    assert order == ["first", "timed", "later", "later"]
+
+
+def test_an_observer_hears_what_is_held(tmp_path: Path) -> None:
+    stages: list[Stage] = []
+
+    async def scenario() -> None:
+        with observed(stages.append):
+            async with any_core(folder=tmp_path):
+                pass
+            async with slot("gpu", [0], folder=tmp_path), slot("cpu", [0], folder=tmp_path):
+                pass
+
+    asyncio.run(scenario())
+    assert stages == ["waiting", "building", "working", "waiting", "running", "running", "working"]

@@ -95,7 +95,7 @@ async def accept(
         acceptance = Acceptance(
             task.name, tuple(_refusals(task, probes)), tuple(probes), tuple(measurements), tuple(notes), sandbox.name
         )
-        remember(shop, acceptance.to_json())
+        remember(task, shop.arch, acceptance.to_json())
         return acceptance
 
 

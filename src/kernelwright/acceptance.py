@@ -11,27 +11,33 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kernelwright.execute import Workshop
 from kernelwright.state import replace_text, state_home
+from kernelwright.task import Task
 
 
-def _file(shop: Workshop) -> Path:
-    digest = hashlib.sha256(f"{shop.task.fingerprint} {shop.arch}".encode())
-    for name in sorted({region.file for region in shop.task.region}):
-        digest.update((shop.task.root / name).read_bytes())
+def _file(task: Task, arch: str) -> Path:
+    digest = hashlib.sha256(f"{task.fingerprint} {arch}".encode())
+    for name in sorted({region.file for region in task.region}):
+        digest.update((task.root / name).read_bytes())
     return state_home() / "accepted" / f"{digest.hexdigest()[:32]}.json"
 
 
-def remember(shop: Workshop, acceptance: dict[str, Any]) -> None:
+def remember(task: Task, arch: str, acceptance: dict[str, Any]) -> None:
     """Keep the JSON form of an acceptance; a later one of the same task replaces it."""
-    file = _file(shop)
+    file = _file(task, arch)
     file.parent.mkdir(exist_ok=True)
     replace_text(file, json.dumps(acceptance))
 
 
-def is_accepted(shop: Workshop) -> bool:
-    """Whether this very task was accepted on this machine."""
+def remembered(task: Task, arch: str) -> dict[str, Any] | None:
+    """What the last acceptance test of this very task found; None where there was none."""
     try:
-        return bool(json.loads(_file(shop).read_text(encoding="utf-8"))["accepted"])
-    except (OSError, ValueError, KeyError):
-        return False
+        found = json.loads(_file(task, arch).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def is_accepted(task: Task, arch: str) -> bool:
+    """Whether this very task was accepted on this machine, or on the one that it came from."""
+    return bool((remembered(task, arch) or {}).get("accepted"))

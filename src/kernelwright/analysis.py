@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from kernelwright import macros
-from kernelwright.commands import tool_path, visible_devices
+from kernelwright.commands import tool_path
 from kernelwright.errors import TaskError
 from kernelwright.execute import REPO, Workshop
 from kernelwright.sandbox import Bind, Job, JobResult, Limits
@@ -123,7 +123,7 @@ async def run_file(shop: Workshop) -> JobResult:
     """Run what `compile_file` made."""
     bind = Bind(shop.folder / "stand-alone", ALONE, writable=True)
     limits = Limits(max(run.timeout_s for run in shop.task.shown), shop.task.needs.memory_bytes)
-    env = {"PATH": tool_path(), **visible_devices()}
+    env = {"PATH": tool_path(), **shop.visible}
     return await shop.run_job(Job(("./program",), ALONE, (bind,), env, limits, gpu=shop.task.language != "cpp"))
 
 

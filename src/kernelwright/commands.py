@@ -44,7 +44,9 @@ def _tool_path(path: str) -> str:
     return ":".join(dict.fromkeys([*folders, *cuda, "/usr/local/bin", "/usr/bin", "/bin"]))
 
 
-def visible_devices() -> dict[str, str]:
-    """The user's choice of accelerators, which a job's own environment must repeat."""
+def visible_devices(only: int | None = None) -> dict[str, str]:
+    """The user's choice of accelerators, which a job's own environment must repeat; or `only` that one of the machine's."""
+    if only is not None:
+        return {"CUDA_VISIBLE_DEVICES": str(only), "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "HIP_VISIBLE_DEVICES": str(only)}
     names = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
     return {name: os.environ[name] for name in names if name in os.environ}

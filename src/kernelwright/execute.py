@@ -18,8 +18,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from kernelwright import interpose, mishaps
+from kernelwright import __version__, build_cache, interpose, mishaps
 from kernelwright.approval import Approval, candidate_piece
+from kernelwright.build_cache import KeptBuild
 from kernelwright.checks import RunResult, files_of
 from kernelwright.commands import tool_path, visible_devices, words
 from kernelwright.errors import CandidateError, InfrastructureError, JobFault, JobLost, KernelwrightError, TaskError
@@ -28,6 +29,7 @@ from kernelwright.kernels import KernelTiming, Recorder
 from kernelwright.outcome import Outcome
 from kernelwright.sandbox import Bind, Job, JobResult, LimitHit, Limits, Sandbox
 from kernelwright.sandbox.outputs import drop_output, read_output
+from kernelwright.slots import any_core, slot
 from kernelwright.source import Span, region_spans, splice
 from kernelwright.task import Run, Task
 from kernelwright.toolchain import kernel_time
@@ -91,10 +93,19 @@ class Slot:
 class Workshop:
     """Everything that builds and runs of one task need; an async context manager."""
 
-    def __init__(self, task: Task, sandbox: Sandbox, keep: bool = False, approval: Approval | None = None) -> None:
+    def __init__(
+        self,
+        task: Task,
+        sandbox: Sandbox,
+        keep: bool = False,
+        approval: Approval | None = None,
+        device: int | None = None,
+    ) -> None:
+        """`device` is the accelerator that runs use, where it is not the first visible one."""
         self.task = task
         self.sandbox = sandbox
         self.approval = approval
+        self._device = device
         self.arch = task.build.arch or default_arch(task.language)
         self.notes: list[str] = []
         self.keep = keep
@@ -167,10 +178,13 @@ class Workshop:
         return result
 
     async def _spawn(self, job: Job) -> JobResult:
-        """Everything that is spawned goes through here; the user's repository itself is not even visible inside."""
+        """Everything that is spawned goes through here, and holds the device or a core meanwhile; the user's repository
+        itself is not even visible inside."""
         # A job must meet its own limit before the machine runs out of memory, which would look like the machine's fault.
         limits = replace(job.limits, memory_bytes=min(job.limits.memory_bytes, int(0.9 * machine_memory())))
-        return await self.sandbox.run(replace(job, limits=limits, unseen=(self.task.root, self.task.path.parent)))
+        needed = slot("gpu", (self.device,)) if job.gpu and self.device is not None else any_core()
+        async with needed:
+            return await self.sandbox.run(replace(job, limits=limits, unseen=(self.task.root, self.task.path.parent)))
 
     def _slot(self, name: str) -> Slot:
         if name not in self._slots:
@@ -319,7 +333,57 @@ class Workshop:
     async def _build(
         self, slot: Slot, code: Mapping[str, str], arguments: Sequence[str], depends: bool = False
     ) -> Built | BuildFailure:
-        """Build until it succeeds or its failure is certain. Raises InfrastructureError where the machine failed."""
+        """Build until it succeeds or its failure is certain, unless this very build was made before. Raises
+        InfrastructureError where the machine failed."""
+        await self._configure(slot)
+        key = None if depends else await to_its_end(self._build_key, code, arguments)
+        if key is not None and (known := await self._made_before(slot, key, code)) is not None:
+            return known
+        made = await self._build_anew(slot, code, arguments, depends)
+        if key is not None and key == self._build_key(code, arguments):
+            await to_its_end(self._keep_build, key, slot, made)
+        return made
+
+    def _build_key(self, code: Mapping[str, str], arguments: Sequence[str]) -> str | None:
+        """What equal builds have in common; None where builds are not alike (each slot lies elsewhere)."""
+        if not self.same_place:
+            return None
+        placed = self.placed(arguments) if self.plan_appends else [*self.task.build.flags, *arguments]
+        build = self.task.build
+        plan = [[command.key for command in part] for part in (self.plan.reuse, self.plan.append, self.plan.other)]
+        told = [build.command, build.configure, build.artifact, self.cwd, self.arch, sorted(code.items()), placed]
+        return build_cache.key_of([__version__, self._tree, *told, plan, self._compilers, self.sandbox.name])
+
+    @cached_property
+    def _tree(self) -> str:
+        return build_cache.tree_hash(self._start)
+
+    async def _made_before(self, slot: Slot, key: str, code: Mapping[str, str]) -> Built | BuildFailure | None:
+        """The build of this key in its slot, as if it had just been made."""
+        store = self.folder / f"{slot.name}-built"
+        await to_its_end(shutil.rmtree, store, True)
+        kept = await to_its_end(build_cache.find, key, slot.start, store)
+        if kept is None:
+            return None
+        if kept.snapshot is None:
+            return BuildFailure(Outcome.BUILD_FAILED, kept.log)
+        made = await to_its_end(restore, slot.folder, kept.snapshot, self.sandbox.own)
+        self._built_once = True
+        regions = {name: code.get(name, span.text) for name, span in self.spans.items()}
+        return Built(slot, made, kept.log, kept.commands, kept.artifact, kept.build_s, regions)
+
+    def _keep_build(self, key: str, slot: Slot, made: Built | BuildFailure) -> None:
+        if isinstance(made, Built):
+            kept = KeptBuild(False, made.log, made.commands, made.artifact, made.build_s, made.snapshot)
+        elif made.outcome is Outcome.BUILD_FAILED and not made.doubtful:
+            kept = KeptBuild(True, made.log, (), "", 0.0, None)
+        else:
+            return
+        build_cache.keep(key, kept, slot.start)
+
+    async def _build_anew(
+        self, slot: Slot, code: Mapping[str, str], arguments: Sequence[str], depends: bool
+    ) -> Built | BuildFailure:
         doubted = False
         for number in range(1, mishaps.TRIES + 1):
             try:
@@ -506,7 +570,7 @@ class Workshop:
             (*under, *words(run.command, self.arch, self.task.build.flags)),
             self.cwd,
             (Bind(folder, REPO, writable=True), *self.beside, *timing.binds),
-            {"PATH": tool_path(), **visible_devices(), **timing.env, **run.env},
+            {"PATH": tool_path(), **self.visible, **timing.env, **run.env},
             Limits(run.timeout_s, self.task.needs.memory_bytes, 2048, 2 * 2**30, self.task.needs.disk_bytes),
             gpu=self.uses_gpu,
             cpus=tuple(cpus),
@@ -519,9 +583,14 @@ class Workshop:
     @cached_property
     def device(self) -> int | None:
         """The index of the accelerator that runs use, the first visible one (0 where no tool names it); None without."""
-        if not self.uses_gpu:
-            return None
+        if not self.uses_gpu or self._device is not None:
+            return self._device if self.uses_gpu else None
         return next((gpu.index for gpu in visible_gpus("amd" if self.task.language == "hip" else "nvidia")), 0)
+
+    @property
+    def visible(self) -> dict[str, str]:
+        """What tells a program which accelerators it may use."""
+        return visible_devices(self._device)
 
     @property
     def uses_gpu(self) -> bool:

@@ -72,11 +72,16 @@ class Budget:
     name: str
     schedule: Schedule
     warm_ups: int = 1
+    alone: bool = False
+    """Whether nothing is compiled beside a timed run on a device; on the cores nothing ever is."""
 
 
 ADVISE = Budget("advise", Schedule((2,), None))
 EVALUATE = Budget("evaluate", Schedule((8,), 2 / 256))
-PROVE = Budget("prove", Schedule((10, 14, 20, 36, 64), 0.002))
+PROVE = Budget("prove", Schedule((10, 14, 20, 36, 64), 0.002), alone=True)
+
+
+BUDGETS = {budget.name: budget for budget in (ADVISE, EVALUATE, PROVE)}
 
 
 class StopReason(StrEnum):

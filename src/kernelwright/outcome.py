@@ -6,6 +6,7 @@ speedup and no interval.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -118,3 +119,23 @@ class Verdict:
             "reproduce": self.reproduce,
             "provenance": self.provenance,
         }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Verdict:
+        """The verdict that `to_json` wrote."""
+        kinds = data["evidence"]
+        return Verdict(
+            data["task"],
+            Outcome(data["outcome"]),
+            data["reason"],
+            Comparison(data["comparison"]) if data["comparison"] else None,
+            data["speedup"],
+            Interval(*data["interval"]) if data["interval"] else None,
+            data["level"],
+            data["kernel_speedup"],
+            tuple(CheckResult(**check) for check in data["checks"]),
+            data["samples"],
+            Evidence(tuple(kinds), data["independence"], tuple(data["notes"])) if kinds is not None else None,
+            data["reproduce"],
+            data["provenance"],
+        )

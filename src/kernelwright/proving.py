@@ -7,27 +7,22 @@ a last step that was wrong. Only the verifier's word is reported.
 
 from __future__ import annotations
 
-import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from kernelwright.approval import Approval
 from kernelwright.candidates import patch_of
 from kernelwright.chat import candidates_of
-from kernelwright.execute import Workshop
 from kernelwright.explain import explained
-from kernelwright.measure import EVALUATE, PROVE
-from kernelwright.other_inputs import open_judged
+from kernelwright.measure import EVALUATE, PROVE, Budget
 from kernelwright.outcome import SCHEMA, Comparison, Outcome, Verdict
 from kernelwright.rollout import best_of
-from kernelwright.sandbox import Sandbox
 from kernelwright.store import Run, Store
 from kernelwright.task import Task
 from kernelwright.trace import Candidate, Message
 from kernelwright.trial import Progress
-from kernelwright.verify import Verifier
 
 FALLBACKS = 3
 """How many benchmarked candidates are tried where no answer is right."""
@@ -81,18 +76,15 @@ def benchmarked(messages: Sequence[Message]) -> dict[tuple[object, ...], float]:
     return speedups
 
 
+Judge = Callable[[Candidate, Budget], Awaitable[Verdict]]
+
+
 async def prove_best(
-    task: Task,
-    sandbox: Sandbox,
-    store: Store,
-    run: Run,
-    progress: Progress,
-    keep: bool,
-    approval: Approval | None = None,
+    task: Task, judge: Judge, store: Store, run: Run, progress: Progress, approval: Approval | None = None
 ) -> dict[str, Any]:
     """The result of a run: the first proposal that is proven faster, else the best verdict on one, else the original.
 
-    No further proposal is begun after twice the task's time budget.
+    `judge` asks the verifier. No further proposal is begun after twice the task's time budget.
     """
     proposed, judged = proposals(store, run), list[tuple[Proposal, Verdict]]()
 
@@ -101,23 +93,20 @@ async def prove_best(
 
     started = worked_s()
     if all(proposal.fallback for proposal in proposed):
-        return result_of(task, store, run, None, original_verdict(task, sandbox), None)
-    async with Workshop(task, sandbox, keep, approval) as shop:
-        baseline = await open_judged(shop, progress)
-        verifier = Verifier(baseline, random.Random(run.id), progress)
-        for proposal in proposed:
-            settled = any(verdict.outcome is Outcome.CORRECT for _, verdict in judged)
-            if judged and ((proposal.fallback and settled) or worked_s() - started > 2 * task.verify.budget_s):
-                break
-            what = "a benchmarked candidate" if proposal.fallback else "the answer"
-            progress(f"proving {what} of attempt {proposal.attempt + 1}")
-            verdict = await verifier(proposal.candidate, PROVE, task.verify.budget_s)
-            judged.append((proposal, verdict))
-            if not proposal.fallback:
-                store.save_verdict(run.id, proposal.attempt, verdict)
-            if is_faster(verdict):
-                parts = await _gain_by_part(verifier, proposal.candidate, verdict)
-                return result_of(task, store, run, proposal, verdict, parts)
+        return result_of(task, store, run, None, original_verdict(task, run), None)
+    for proposal in proposed:
+        settled = any(verdict.outcome is Outcome.CORRECT for _, verdict in judged)
+        if judged and ((proposal.fallback and settled) or worked_s() - started > 2 * task.verify.budget_s):
+            break
+        what = "a benchmarked candidate" if proposal.fallback else "the answer"
+        progress(f"proving {what} of attempt {proposal.attempt + 1}")
+        verdict = await judge(proposal.candidate, PROVE)
+        judged.append((proposal, verdict))
+        if not proposal.fallback:
+            store.save_verdict(run.id, proposal.attempt, verdict)
+        if is_faster(verdict):
+            parts = await _gain_by_part(judge, proposal.candidate, verdict)
+            return result_of(task, store, run, proposal, verdict, parts)
     proposal, verdict = min(judged, key=lambda pair: pair[1].outcome is not Outcome.CORRECT)
     return result_of(task, store, run, proposal, verdict, None)
 
@@ -126,7 +115,7 @@ def is_faster(verdict: Verdict) -> bool:
     return verdict.outcome is Outcome.CORRECT and verdict.comparison is Comparison.FASTER
 
 
-async def _gain_by_part(verifier: Verifier, answer: Candidate, verdict: Verdict) -> dict[str, float | None]:
+async def _gain_by_part(judge: Judge, answer: Candidate, verdict: Verdict) -> dict[str, float | None]:
     """Speedup by flags alone measured, that by code the rest: a patch cannot always carry flags."""
     assert verdict.speedup is not None
     if not answer.compile_args or not answer.code:
@@ -134,13 +123,13 @@ async def _gain_by_part(verifier: Verifier, answer: Candidate, verdict: Verdict)
             "code": verdict.speedup if answer.code else 1.0,
             "flags": verdict.speedup if answer.compile_args else 1.0,
         }
-    flags = await verifier(replace(answer, code={}), EVALUATE, verifier.baseline.task.verify.budget_s)
+    flags = await judge(replace(answer, code={}), EVALUATE)
     if flags.speedup is None:
         return {"code": None, "flags": None}
     return {"code": verdict.speedup / flags.speedup, "flags": flags.speedup}
 
 
-def original_verdict(task: Task, sandbox: Sandbox) -> Verdict:
+def original_verdict(task: Task, run: Run) -> Verdict:
     """Nothing was found: the original comes back, which is as fast as itself. Nothing was measured for it."""
     return Verdict(
         task.name,
@@ -148,7 +137,7 @@ def original_verdict(task: Task, sandbox: Sandbox) -> Verdict:
         "nothing faster was found; this is the original",
         Comparison.SAME,
         1.0,
-        provenance={"sandbox": sandbox.name},
+        provenance={"sandbox": run.provenance.get("sandbox")},
     )
 
 

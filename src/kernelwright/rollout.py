@@ -18,7 +18,7 @@ from kernelwright.chat import BENCHMARK, Briefing, candidates_of, opening, parse
 from kernelwright.errors import ModelMistake
 from kernelwright.explain import explained
 from kernelwright.policy import Policy
-from kernelwright.toolbox import Toolbox
+from kernelwright.toolbox import Tools
 from kernelwright.trace import Candidate, Message, StopReason, ToolCall, Trace, Usage
 
 REPEATED = ModelMistake(
@@ -64,7 +64,7 @@ class RolloutLimits:
 async def rollout(
     briefing: Briefing,
     policy: Policy,
-    toolbox: Toolbox,
+    toolbox: Tools,
     limits: RolloutLimits,
     *,
     seed: int,
@@ -105,7 +105,7 @@ async def rollout(
             return finished(trace, StopReason.TIME_LIMIT, ModelMistake("the policy gave no message in time"))
 
 
-async def _next(policy: Policy, toolbox: Toolbox, limits: RolloutLimits, messages: Sequence[Message]) -> Message | None:
+async def _next(policy: Policy, toolbox: Tools, limits: RolloutLimits, messages: Sequence[Message]) -> Message | None:
     """The policy's next message with the time it took, or None where the time limit and its grace are over first."""
     start = time.monotonic()
     left_s = None if limits.time_limit_s is None else max(0.0, limits.time_limit_s - spent_s(messages)) + limits.grace_s
@@ -119,7 +119,7 @@ async def _next(policy: Policy, toolbox: Toolbox, limits: RolloutLimits, message
     return replace(message, elapsed_s=message.elapsed_s or time.monotonic() - start)
 
 
-async def _called(call: ToolCall, toolbox: Toolbox, limit: StopReason | None, messages: Sequence[Message]) -> Message:
+async def _called(call: ToolCall, toolbox: Tools, limit: StopReason | None, messages: Sequence[Message]) -> Message:
     if limit is not None and not (limit is StopReason.CALL_LIMIT and call.name != BENCHMARK):
         return Message(
             "tool",
@@ -249,7 +249,7 @@ def mistakes_in_a_row(messages: Sequence[Message]) -> int:
     return sum("mistake" in message.data for message in messages[len(messages) - since :])
 
 
-def read_answer(messages: Sequence[Message], toolbox: Toolbox, insist: int = 0) -> Candidate | ModelMistake:
+def read_answer(messages: Sequence[Message], toolbox: Tools, insist: int = 0) -> Candidate | ModelMistake:
     """The final answer in the last message, or what is wrong with it."""
     try:
         answer = parse_answer(said(messages[-1]), toolbox.regions, candidates_of(messages), toolbox.language)

@@ -14,7 +14,7 @@ import shlex
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -51,6 +51,27 @@ class Tool(Generic[Arguments]):
     description: str
     arguments: type[Arguments]
     run: Callable[[Arguments], Awaitable[ToolResult]]
+
+
+class Tools(Protocol):
+    """What a rollout needs to know of its tools, wherever they run."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    @property
+    def regions(self) -> Mapping[str, str]:
+        """Name → original text."""
+        ...
+
+    @property
+    def language(self) -> str: ...
+
+    def specs(self) -> list[ToolSpec]: ...
+
+    async def call(self, call: ToolCall, content: str) -> Message:
+        """The result of a call, made in a message that says `content`. Raises InfrastructureError, and nothing else."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,28 @@ class SearchArguments(_Arguments):
     path: str = Field(".", description="the folder or file to search in")
 
 
+def forms(language: str) -> list[tuple[str, str, type[BaseModel]]]:
+    """Name, description and arguments of each tool, as a model reads them; each is a method of `Bench`."""
+    return [
+        (
+            "benchmark_code",
+            "Put code into the regions, build the whole application with compile_args, run it and check its results. "
+            "Returns the outcome, the times of original and candidate, the speedup, the noise, and a candidate id.",
+            BenchmarkArguments,
+        ),
+        (
+            "microbench_code",
+            "Build and run one stand-alone file, to test a hypothesis in isolation. "
+            f"{microbench.usage(language)} Returns median and spread of each variant.",
+            MicrobenchArguments,
+        ),
+        ("compiler_analysis", _ANALYSIS[language], AnalysisArguments),
+        ("file_viewer", "Show lines of a file of the repository, numbered.", ViewArguments),
+        ("list_dir", "List a folder of the repository with the sizes of its files.", ListArguments),
+        ("search", "Find text in the repository. Returns file, line number and line of each hit.", SearchArguments),
+    ]
+
+
 @dataclass
 class Bench:
     """What the tools of one rollout share: the baseline, and the candidates that were benchmarked so far."""
@@ -100,37 +122,12 @@ class Bench:
     """Id → candidate; given anew where a rollout is resumed."""
 
     def tools(self, names: Sequence[str] = NAMES) -> list[Tool[Any]]:
-        """The tools of these names, in the paper's order. Those that a task cannot use are left out."""
-        every: list[Tool[Any]] = [
-            Tool(
-                "benchmark_code",
-                "Put code into the regions, build the whole application with compile_args, run it and check its results. "
-                "Returns the outcome, the times of original and candidate, the speedup, the noise, and a candidate id.",
-                BenchmarkArguments,
-                self.benchmark_code,
-            ),
-            Tool(
-                "microbench_code",
-                "Build and run one stand-alone file, to test a hypothesis in isolation. "
-                f"{microbench.usage(self.baseline.task.language)} Returns median and spread of each variant.",
-                MicrobenchArguments,
-                self.microbench_code,
-            ),
-            Tool(
-                "compiler_analysis", _ANALYSIS[self.baseline.task.language], AnalysisArguments, self.compiler_analysis
-            ),
-            Tool("file_viewer", "Show lines of a file of the repository, numbered.", ViewArguments, self.file_viewer),
-            Tool(
-                "list_dir", "List a folder of the repository with the sizes of its files.", ListArguments, self.list_dir
-            ),
-            Tool(
-                "search",
-                "Find text in the repository. Returns file, line number and line of each hit.",
-                SearchArguments,
-                self.search,
-            ),
+        """The tools of these names, in the paper's order."""
+        return [
+            Tool(name, description, arguments, getattr(self, name))
+            for name, description, arguments in forms(self.baseline.task.language)
+            if name in names
         ]
-        return [tool for tool in every if tool.name in names]
 
     async def benchmark_code(self, arguments: BenchmarkArguments) -> ToolResult:
         candidate = self._proposed(arguments)

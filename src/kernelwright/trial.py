@@ -8,9 +8,9 @@ failure, and the caller turns it into an outcome.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -65,8 +65,11 @@ class Baseline:
         return self.shop.task
 
 
-async def open_baseline(shop: Workshop, runs: Sequence[Run], progress: Progress) -> Baseline:
-    """Build the original and make each of `runs` twice; the second run is checked against the first.
+async def open_baseline(
+    shop: Workshop, runs: Sequence[Run], progress: Progress, like: Baseline | None = None
+) -> Baseline:
+    """Build the original and make each of `runs` twice; the second run is checked against the first. Where `like` is the
+    same program on the same machine, what its runs left is taken over and nothing is run.
 
     Raises TaskError, with the numbers, where the unmodified program does not build, run, print its time or pass.
     """
@@ -76,6 +79,9 @@ async def open_baseline(shop: Workshop, runs: Sequence[Run], progress: Progress)
         progress("expanding macros")
         await expand_macros(shop)
         built = await shop.build_baseline()
+    if like is not None and like.built.artifact == built.artifact:
+        shop.notes = list(like.shop.notes)
+        return replace(like, shop=shop, built=built)
     references: dict[str, RunResult] = {}
     for run in shop.task.references:
         progress(f"running the reference: {run.name}")
@@ -308,11 +314,15 @@ def region_kernel_time(shop: Workshop, built: Built, kernels: Sequence[KernelTim
     return sum(times) if times else None
 
 
-def exclusive(shop: Workshop, progress: Progress) -> AbstractAsyncContextManager[None]:
-    """The device, or all cores of this machine, alone for timed runs."""
-    if shop.device is None:
-        return slot("cpu", available_cores(), on_wait=progress)
-    return slot("gpu", (shop.device,), on_wait=progress)
+@asynccontextmanager
+async def exclusive(shop: Workshop, progress: Progress, alone: bool = False) -> AsyncIterator[None]:
+    """The device, or all cores of this machine, for timed runs; `alone` also holds the cores where a device is timed."""
+    async with AsyncExitStack() as held:
+        if shop.device is not None:
+            await held.enter_async_context(slot("gpu", (shop.device,), on_wait=progress))
+        if shop.device is None or alone:
+            await held.enter_async_context(slot("cpu", available_cores(), on_wait=progress))
+        yield
 
 
 async def compare(
@@ -349,7 +359,7 @@ async def compare(
     progress(f"timing {run.name}: warm-up")
     # Asking the driver for the device's state takes as long as a run; advice, which proves nothing, does without.
     device = baseline.shop.device if budget.schedule.alpha is not None else None
-    async with exclusive(baseline.shop, progress):
+    async with exclusive(baseline.shop, progress, budget.alone):
         return await measure.compare(
             base,
             candidate,

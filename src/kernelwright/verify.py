@@ -228,7 +228,7 @@ def evidence(baseline: Baseline, headline: Measurement) -> Evidence:
         notes.append(f"the region's kernels themselves took about as long as before ({kernel.estimate:.3g}×)")
     if below := kernels_below(task, baseline.shop.arch, headline):
         notes.append(below)
-    if not is_accepted(baseline.shop):
+    if not is_accepted(task, baseline.shop.arch):
         notes.append("the task itself was not tested: kernelwright check")
     if baseline.shop.sandbox.name == "none":
         notes.append("run without a sandbox")

@@ -113,7 +113,7 @@ def copy_repository(task: Task, to: Path) -> Snapshot:
     """
     root = task.root
     to.mkdir(parents=True)
-    for path in _wanted(task):
+    for path in wanted_paths(task):
         source, target = root / path, to / path
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -152,7 +152,7 @@ def _drop_products(task: Task, folder: Path) -> None:
             remove(path.parent)
 
 
-def _wanted(task: Task) -> Iterator[str]:
+def wanted_paths(task: Task) -> Iterator[str]:
     """Repository paths to copy, parents first."""
     folders = (task.workdir, *task.siblings)
     own_home = state_home()

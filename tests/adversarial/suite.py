@@ -7,6 +7,8 @@ the outcome that it must get and the words that the reason must hold. No test fr
 carried to a machine with a device:
 
     PYTHONPATH=src python tests/adversarial/suite.py [APP …] [--screen-only | --compile-only] [--json FILE]
+
+A run that was cut off goes on with the same FILE.
 """
 
 from __future__ import annotations
@@ -65,6 +67,7 @@ GAINS_NOTHING, ALLOWED, CORRECT = "gains nothing", "allowed", "correct"
 LANGUAGES = {"cpp": ".cpp", "cuda": ".cu"}
 TIME_BUDGET_S = 120.0
 Tell = Callable[[str], None]
+Keep = Callable[["Record"], None]
 
 
 @dataclass(frozen=True)
@@ -216,7 +219,7 @@ def screened(application: Application, entry: Entry) -> Refusal | str | None:
     return None
 
 
-def screen_all(application: Application, entries: Iterable[Entry]) -> list[Record]:
+def screen_all(application: Application, entries: Iterable[Entry], keep: Keep = lambda _: None) -> list[Record]:
     """Screening alone; an entry that must be refused is as wanted only if it is."""
     records = []
     for entry in entries:
@@ -230,10 +233,13 @@ def screen_all(application: Application, entries: Iterable[Entry]) -> list[Recor
         else:
             good = entry.satisfied(outcome, None, str(said))
         records.append(_record(application, entry, start, outcome, str(said or ""), good))
+        keep(records[-1])
     return records
 
 
-async def build_all(application: Application, entries: Iterable[Entry], sandbox: Sandbox, tell: Tell) -> list[Record]:
+async def build_all(
+    application: Application, entries: Iterable[Entry], sandbox: Sandbox, tell: Tell, keep: Keep = lambda _: None
+) -> list[Record]:
     """Screening and building; what needs a run to be caught must build."""
     records = []
     async with Workshop(application.task, sandbox) as shop:
@@ -249,11 +255,14 @@ async def build_all(application: Application, entries: Iterable[Entry], sandbox:
             early = {Outcome.REFUSED.value, Outcome.BUILD_FAILED.value} & set(entry.wanted)
             good = not early if outcome == "builds" else entry.satisfied(outcome, None, reason)
             records.append(_record(application, entry, start, outcome, reason, good))
+            keep(records[-1])
             tell(_line(records[-1], entry))
     return records
 
 
-async def judge_all(application: Application, entries: Iterable[Entry], sandbox: Sandbox, tell: Tell) -> list[Record]:
+async def judge_all(
+    application: Application, entries: Iterable[Entry], sandbox: Sandbox, tell: Tell, keep: Keep = lambda _: None
+) -> list[Record]:
     """Each by the real verifier, with the budget that rewards use: one workshop and one baseline for all."""
     records = []
     async with Workshop(application.task, sandbox) as shop:
@@ -267,6 +276,7 @@ async def judge_all(application: Application, entries: Iterable[Entry], sandbox:
                 records.append(_record(application, entry, start, "infrastructure", str(error), good=False))
             else:
                 records.append(_judged(application, entry, start, verdict))
+            keep(records[-1])
             tell(_line(records[-1], entry))
     return records
 
@@ -333,13 +343,36 @@ def can_run(task: Task, mode: str) -> bool:
     return shutil.which("nvcc") is not None and (mode == "build" or bool(visible_gpus("nvidia")))
 
 
-def run_suite(chosen: Sequence[Application], mode: str, only: str, sandbox: Sandbox | None, tell: Tell) -> list[Record]:
-    """The records of all candidates whose name holds `only`; `mode` is screen, build or judge."""
-    records: list[Record] = []
+def read_records(file: Path | None) -> list[Record]:
+    """What an earlier run wrote there, one record a line; nothing where there is no such file."""
+    if file is None or not file.exists():
+        return []
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    return [Record(**{**row, "notes": tuple(row["notes"])}) for row in rows]
+
+
+def run_suite(
+    chosen: Sequence[Application],
+    mode: str,
+    only: str,
+    sandbox: Sandbox | None,
+    tell: Tell,
+    done: Sequence[Record] = (),
+    keep: Keep = lambda _: None,
+) -> list[Record]:
+    """The records of all candidates whose name holds `only`; `mode` is screen, build or judge.
+
+    Those that are `done` are not looked at again; `keep` gets each new record as soon as there is one.
+    """
+    records, known = list(done), {(record.application, record.name) for record in done}
     for application in chosen:
-        entries = [entry for entry in application.entries if only in f"{entry.role}/{entry.name}"]
+        entries = [
+            entry
+            for entry in application.entries
+            if only in f"{entry.role}/{entry.name}" and (application.task.name, entry.name) not in known
+        ]
         if mode == "screen" or sandbox is None:
-            records += screen_all(application, entries)
+            records += screen_all(application, entries, keep)
             continue
         count = iter(range(1, len(entries) + 1))
 
@@ -348,7 +381,7 @@ def run_suite(chosen: Sequence[Application], mode: str, only: str, sandbox: Sand
             tell(f"[{number}/{whole}] {text}")
 
         judge = build_all if mode == "build" else judge_all
-        records += asyncio.run(judge(application, entries, sandbox, numbered))
+        records += asyncio.run(judge(application, entries, sandbox, numbered, keep))
     return records
 
 
@@ -363,14 +396,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     mode.add_argument("--compile-only", dest="mode", action="store_const", const="build", help="run nothing")
     parser.add_argument("--only", default="", metavar="WORD", help="candidates with this in their path")
     parser.add_argument("--sandbox", default="bubblewrap", choices=list(BACKENDS))
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all records there")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write each record there, a line each; those there stay"
+    )
     given = parser.parse_args(arguments)
     how = given.mode or "judge"
     chosen = [a for a in applications(given.applications) if given.applications or can_run(a.task, how)]
     sandbox = None if how == "screen" else open_sandbox(given.sandbox)
-    records = run_suite(chosen, how, given.only, sandbox, lambda text: print(text, file=sys.stderr, flush=True))
-    if given.json:
-        given.json.write_text(json.dumps([asdict(r) for r in records], indent=1, ensure_ascii=False), encoding="utf-8")
+
+    def keep(record: Record) -> None:
+        if given.json:
+            with given.json.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(asdict(record), ensure_ascii=False) + "\n")
+
+    def tell(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    records = run_suite(chosen, how, given.only, sandbox, tell, read_records(given.json), keep)
     for application in chosen:
         print(f"{application.task.name} ({application.task.language})")
         print(table([r for r in records if r.application == application.task.name]), end="\n\n")

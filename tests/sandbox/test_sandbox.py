@@ -170,6 +170,24 @@ def test_thirty_jobs_at_once_keep_their_limits_and_streams_apart(sandbox: Sandbo
     assert [(result.exit_code, result.stdout) for result in results[4:]] == [(n, b"%d\n" % n) for n in range(26)]
 
 
+def test_after_a_cancelled_job_the_next_ones_streams_are_heard_to_their_end(sandbox: Sandbox, tmp_path: Path) -> None:
+    """The next job gets the same descriptor numbers, which the event loop must have forgotten."""
+
+    async def scenario() -> list[bytes]:
+        binds = (Bind(tmp_path, "/workspace", writable=True),)
+        script = "echo on; echo > fifo; exec sleep 60"
+        loud = asyncio.create_task(sandbox.run(Job(("/bin/sh", "-c", script), "/workspace", binds)))
+        await asyncio.to_thread((tmp_path / "fifo").read_bytes)
+        loud.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await loud
+        return [(await sandbox.run(Job(("/bin/echo", "next"), "/tmp"))).stdout for _ in range(3)]
+
+    os.mkfifo(tmp_path / "fifo")
+    sandbox.own(tmp_path)
+    assert asyncio.run(scenario()) == [b"next\n"] * 3
+
+
 def test_owning_a_folder_follows_no_link(sandbox: Sandbox, tmp_path: Path) -> None:
     outside, folder = tmp_path / "outside", tmp_path / "folder"
     outside.mkdir()

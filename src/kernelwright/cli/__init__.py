@@ -18,6 +18,7 @@ from kernelwright import __version__
 from kernelwright.cli.history import apply, clean, runs, show
 from kernelwright.cli.judge import bench, check, doctor, verify
 from kernelwright.cli.options import print_json, widen
+from kernelwright.cli.pool import pools
 from kernelwright.cli.run import optimize, rules
 from kernelwright.cli.start import init
 from kernelwright.cli.streams import open_streams
@@ -33,7 +34,7 @@ def app() -> None:
     """
 
 
-for command in (doctor, init, check, verify, bench, optimize, show, apply, runs, clean, rules):
+for command in (doctor, init, check, verify, bench, optimize, show, apply, runs, clean, rules, pools):
     app.add_command(command)
 
 

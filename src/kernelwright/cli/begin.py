@@ -27,12 +27,15 @@ from kernelwright.tools import NAMES
 
 LIMITS = {
     "attempts": "attempts",
+    "parallel": "parallel",
     "max_calls": "max_calls",
     "time_limit": "time_limit_s",
     "max_tokens": "max_tokens",
     "max_cost": "max_cost_usd",
 }
 """Options of the command that a run may go on with other values of, and what `Options` calls them."""
+PARALLEL = 8
+"""Attempts that are under way at once where nobody says how many; with a person who approves code, one."""
 MEANING = ("policy", "model", "base_url", "temperature", "price", "without", "seed")
 """Options of the command that say what a run is."""
 
@@ -115,6 +118,7 @@ def _options(asked: dict[str, Any]) -> Options:
     return Options(
         policy,
         asked["attempts"],
+        1 if asked["approve"] else asked["parallel"] or min(asked["attempts"], PARALLEL),
         asked["max_calls"],
         asked["time_limit"],
         asked["max_tokens"],

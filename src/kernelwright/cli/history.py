@@ -10,6 +10,7 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
+from kernelwright import build_cache
 from kernelwright.candidates import patch_of, written_over
 from kernelwright.cli import present
 from kernelwright.cli.kept import folder_of, patch_name, remove_files, status_of
@@ -160,10 +161,11 @@ def runs(as_json: bool) -> None:
 @click.option("--all", "everything", is_flag=True, help="Remove every run.")
 @json_option
 def clean(run: str | None, everything: bool, as_json: bool) -> None:
-    """Remove workspaces that were kept or left, and a RUN (an id's beginning, or last; or --all) with its files."""
+    """Remove workspaces that were kept or left, kept builds, and a RUN (an id's beginning, or last; --all) with its files."""
     if run is not None and everything:
         raise UsageError("both a run and --all are given", "one of them", "kernelwright clean --all")
     removed = [str(folder) for folder in sweep(state_home() / "work", kept=True)]
+    builds = build_cache.forget()
     deleted = []
     if run is not None or everything:
         with Store.open() as store:
@@ -174,6 +176,6 @@ def clean(run: str | None, everything: bool, as_json: bool) -> None:
                 remove_files(each)
                 deleted.append(each.id)
     if as_json:
-        print_json({"schema": SCHEMA, "workspaces": removed, "runs": deleted})
+        print_json({"schema": SCHEMA, "workspaces": removed, "builds": builds, "runs": deleted})
     else:
-        console.print(f"removed {len(removed)} workspace(s) and {len(deleted)} run(s)")
+        console.print(f"removed {len(removed)} workspace(s), {builds} kept build(s) and {len(deleted)} run(s)")

@@ -35,6 +35,7 @@ from kernelwright.cli.options import (
 from kernelwright.errors import InfrastructureError, Interrupted, KernelwrightError, UsageError
 from kernelwright.outcome import SCHEMA
 from kernelwright.policy.rules.explain import explain, listing
+from kernelwright.pool.opening import open_pool
 from kernelwright.runner import Options, Watcher
 from kernelwright.state import replace_text
 from kernelwright.store import Run, Store
@@ -56,6 +57,19 @@ from kernelwright.tools import NAMES
 )
 @click.option("--price", nargs=2, type=Number(min=0), metavar="IN OUT", help="USD per million tokens read and written.")
 @click.option("--attempts", default=1, type=click.IntRange(1, 1000), show_default=True, help="Rollouts to make.")
+@click.option(
+    "--parallel",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="Attempts under way at once (default: all, up to 8).",
+)
+@click.option(
+    "--pool",
+    "pool_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Run tools and the proof where this configuration says: see pool --help.",
+)
 @click.option(
     "--max-calls",
     default=8,
@@ -91,6 +105,7 @@ def optimize(
     task: Path | None,
     out: Path | None,
     resume: str | None,
+    pool_file: Path | None,
     isolation: Isolation,
     keep_workspace: bool,
     as_json: bool,
@@ -113,7 +128,7 @@ def optimize(
             if options.approve:
                 require_terminal()
         with worked_on(run):
-            result = _optimized(loaded, options, store, run, isolation, keep_workspace)
+            result = _optimized(loaded, options, store, run, isolation, keep_workspace, pool_file)
         folder = _write_out(loaded, store, run, result, out)
     if as_json:
         print_json({**result, "files": str(folder)})
@@ -122,12 +137,12 @@ def optimize(
 
 
 def _optimized(
-    task: Task, options: Options, store: Store, run: Run, isolation: Isolation, keep: bool
+    task: Task, options: Options, store: Store, run: Run, isolation: Isolation, keep: bool, pool_file: Path | None
 ) -> dict[str, Any]:
     resume = f"kernelwright optimize --resume {run.id}{isolation.words}"
     try:
         store.set_status(run.id, "running")
-        return _searched(task, options, store, run, isolation, keep)
+        return _searched(task, options, store, run, isolation, keep, pool_file)
     except (KeyboardInterrupt, Interrupted):
         store.set_status(run.id, "interrupted")
         raise Interrupted(f"run {run.id} was interrupted; what it found so far is kept", "it to end", resume) from None
@@ -136,15 +151,20 @@ def _optimized(
         raise
 
 
-def _searched(task: Task, options: Options, store: Store, run: Run, isolation: Isolation, keep: bool) -> dict[str, Any]:
+def _searched(
+    task: Task, options: Options, store: Store, run: Run, isolation: Isolation, keep: bool, pool_file: Path | None
+) -> dict[str, Any]:
     sandbox = sandbox_for(isolation)
     run = gone_on(store, run, options, sandbox.name)
     stderr.print(f"run {run.id}: {escape(task.name)}, policy {escape(policy_of(options).name)}")
     with Live() as live, _approval(options, store, run, live) as approval:
         watcher = Watcher(live.stage, live.message, live.estimate)
-        return run_async(
-            runner.optimize(task, sandbox, policy_of(options), options, store, run, watcher, keep, approval)
-        )
+
+        async def search() -> dict[str, Any]:
+            async with open_pool(pool_file, sandbox, live.stage, approval, keep) as pool:
+                return await runner.optimize(task, pool, policy_of(options), options, store, run, watcher, approval)
+
+        return run_async(search())
 
 
 @contextlib.contextmanager

@@ -105,8 +105,10 @@ class _Stream:
             self._flooded()
 
     def close(self) -> None:
+        """Before the descriptor is closed, also where whoever waited was cancelled: a number that the event loop still
+        knows would be taken for the next job's."""
+        self._loop.remove_reader(self._fd)
         if not self.ended.done():
-            self._loop.remove_reader(self._fd)
             self.ended.set_result(None)
 
 

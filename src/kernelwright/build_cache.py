@@ -1,0 +1,164 @@
+"""Builds that were made before: what a candidate's build wrote, by a hash of all that went into it.
+
+A build is a function of the repository, the build command, the candidate, the interposed compilers' plan and the machine's
+compilers, so equal builds are made once for all rollouts, workers and the verifier of a user on a machine. Kept are only
+builds that ended by themselves; the original's, from which the plan is learnt, is always made anew, and no time that
+decides anything comes from here. Jobs cannot see the folder. What was not used for longest is removed first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import stat
+import tarfile
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from kernelwright.interpose import Recorded
+from kernelwright.state import state_home
+from kernelwright.workspace import Entry, Snapshot
+
+MOST_BYTES = 2 * 2**30
+"""What all kept builds may take together."""
+MACHINE = ("/var/lib/dpkg/status", "/usr/include", "/usr/lib", "/usr/local/lib", "/usr/local/cuda", "/opt/rocm")
+"""Places that change when the machine's libraries and headers do."""
+META = "build.json"
+
+
+@dataclass(frozen=True)
+class KeptBuild:
+    """What became of a build. `failed` is the log of one that the compiler refused; the others have a tree."""
+
+    failed: bool
+    log: str
+    commands: tuple[Recorded, ...]
+    artifact: str
+    build_s: float
+    snapshot: Snapshot | None
+    """The built workspace: entries of the repository as it was, and what the build wrote."""
+
+
+def key_of(parts: Iterable[object]) -> str:
+    """The hash of all that goes into a build, the machine's libraries among it."""
+    machine = [(place, Path(place).stat().st_mtime_ns) for place in MACHINE if Path(place).exists()]
+    return hashlib.sha256(json.dumps([*parts, machine], default=str).encode()).hexdigest()
+
+
+def tree_hash(start: Snapshot) -> str:
+    """A hash of a snapshot's paths, modes and bytes."""
+    digest = hashlib.sha256()
+    for path in sorted(start.entries):
+        entry = start.entries[path]
+        data = hashlib.sha256(entry.source.read_bytes()).hexdigest() if entry.source else entry.target
+        digest.update(json.dumps([path, stat.S_IMODE(entry.mode), data]).encode())
+    return digest.hexdigest()
+
+
+def keep(key: str, made: KeptBuild, start: Snapshot) -> None:
+    """Keep a build; a disk that does not take it is no reason to fail."""
+    raw = io.BytesIO()
+    changed = _changed(made.snapshot, start)
+    with tarfile.open(fileobj=raw, mode="w") as tar:
+        _add(tar, META, json.dumps(_meta(made, start)).encode())
+        for path, entry in changed.items():
+            if entry.source is not None:
+                _add(tar, f"files/{path}", entry.source.read_bytes())
+    folder = _folder()
+    with suppress(OSError):
+        part = folder / f".{key}.{os.getpid()}"
+        part.write_bytes(raw.getvalue())
+        part.replace(folder / f"{key}.tar")
+        _make_room(folder)
+
+
+def find(key: str, start: Snapshot, into: Path) -> KeptBuild | None:
+    """The build of this key, its files laid out below `into`; None where there is none that is whole."""
+    path = _folder() / f"{key}.tar"
+    try:
+        with tarfile.open(path) as tar:
+            tar.extractall(into, filter="data")
+        os.utime(path)
+        meta = json.loads((into / META).read_text(encoding="utf-8"))
+    except (OSError, ValueError, tarfile.TarError):
+        return None
+    commands = tuple(
+        Recorded(**{**command, "argv": tuple(command["argv"]), "depends": tuple(command["depends"])})
+        for command in meta["commands"]
+    )
+    snapshot = None if meta["failed"] else _snapshot(meta, start, into)
+    return KeptBuild(meta["failed"], meta["log"], commands, meta["artifact"], meta["build_s"], snapshot)
+
+
+def _meta(made: KeptBuild, start: Snapshot) -> dict[str, object]:
+    tree = {
+        path: [entry.mode, entry.signature[2], entry.target] for path, entry in _changed(made.snapshot, start).items()
+    }
+    same = sorted(set(made.snapshot.entries) - set(tree)) if made.snapshot else []
+    return {
+        "failed": made.failed,
+        "log": made.log,
+        "commands": [asdict(command) for command in made.commands],
+        "artifact": made.artifact,
+        "build_s": made.build_s,
+        "same": same,
+        "changed": tree,
+    }
+
+
+def _changed(made: Snapshot | None, start: Snapshot) -> Mapping[str, Entry]:
+    """What a build wrote; the bytes of an entry that it left alone are where they were."""
+    entries = made.entries if made else {}
+    return {path: entry for path, entry in entries.items() if not _same(entry, start.entries.get(path))}
+
+
+def _same(entry: Entry, before: Entry | None) -> bool:
+    return before is not None and (entry.source, entry.target, entry.mode) == (
+        before.source,
+        before.target,
+        before.mode,
+    )
+
+
+def _snapshot(meta: dict[str, Any], start: Snapshot, files: Path) -> Snapshot:
+    entries = {path: start.entries[path] for path in meta["same"]}
+    for path, (mode, mtime_ns, target) in meta["changed"].items():
+        source = files / "files" / path if stat.S_ISREG(mode) else None
+        # No file has this signature: whoever restores this puts the file in its place.
+        entries[path] = Entry(mode, (0, 0, mtime_ns, 0, 0), source, target)
+    return Snapshot(entries)
+
+
+def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
+    info = tarfile.TarInfo(name)
+    info.size = len(data)
+    tar.addfile(info, io.BytesIO(data))
+
+
+def _folder() -> Path:
+    folder = state_home() / "builds"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _make_room(folder: Path) -> None:
+    """Remove what was not used for longest until the rest is small enough."""
+    kept = sorted(((path.stat().st_mtime, path.stat().st_size, path) for path in folder.glob("*.tar")), reverse=True)
+    total = 0
+    for _, size, path in kept:
+        total += size
+        if total > MOST_BYTES:
+            path.unlink(missing_ok=True)
+
+
+def forget() -> int:
+    """Remove all kept builds; how many there were."""
+    paths = list(_folder().iterdir())
+    for path in paths:
+        path.unlink(missing_ok=True)
+    return len(paths)
