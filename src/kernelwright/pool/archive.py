@@ -50,6 +50,13 @@ def pack(task: Task, accepted: dict[str, Any] | None = None) -> bytes:
                 raise TaskError(
                     f"{task.root / name} cannot be read: {error.strerror}", "a readable repository", "chmod +r"
                 ) from None
+        for name in sorted(task.hidden):  # a task file may only name what is there; what is in it stays hidden
+            hidden = task.root / name
+            place = f"files/{hidden.relative_to(base)}"
+            if hidden.is_dir():
+                _add_folder(tar, place)
+            else:
+                _add(tar, place, b"")
     return gzip.compress(raw.getvalue(), compresslevel=6, mtime=0)
 
 
@@ -97,10 +104,15 @@ def _add_path(tar: tarfile.TarFile, path: Path, name: str) -> None:
         info.type, info.linkname = tarfile.SYMTYPE, str(path.readlink())
         tar.addfile(info)
     elif path.is_dir():
-        info.type, info.mode = tarfile.DIRTYPE, 0o755
-        tar.addfile(info)
+        _add_folder(tar, name)
     else:
         _add(tar, name, path.read_bytes(), 0o755 if path.stat().st_mode & 0o100 else 0o644)
+
+
+def _add_folder(tar: tarfile.TarFile, name: str) -> None:
+    info = tarfile.TarInfo(name)
+    info.type, info.mode, info.mtime = tarfile.DIRTYPE, 0o755, WRITTEN
+    tar.addfile(info)
 
 
 def _add(tar: tarfile.TarFile, name: str, data: bytes, mode: int = 0o644) -> None:

@@ -178,17 +178,19 @@ class Worker:
         shop = Workshop(await self.task(digest), self.sandbox, self.keep, self.approval, self.device)
         await shop.__aenter__()
         try:
-            async with self._turns.setdefault(key, asyncio.Lock()):
-                if use == "judge":
-                    baseline = await open_judged(shop, self.progress)
-                else:
-                    like = self._first.get(key)
-                    baseline = await open_baseline(shop, shop.task.shown, self.progress, like)
-                    self._first.setdefault(key, baseline)
+            baseline = await (open_judged(shop, self.progress) if use == "judge" else self._open_like_first(key, shop))
         except BaseException:
             await shop.__aexit__(None, None, None)
             raise
         return _Open(shop, baseline)
+
+    async def _open_like_first(self, key: tuple[str, str], shop: Workshop) -> Baseline:
+        """What the original's runs left is made by the first workshop of a task; the others wait for it."""
+        async with self._turns.setdefault(key, asyncio.Lock()):
+            if key not in self._first:
+                self._first[key] = await open_baseline(shop, shop.task.shown, self.progress)
+                return self._first[key]
+        return await open_baseline(shop, shop.task.shown, self.progress, self._first[key])
 
     async def _close_oldest(self) -> None:
         idle = [(opened.idle_since, key, opened) for key, row in self._idle.items() for opened in row]
