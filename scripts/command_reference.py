@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -28,9 +29,16 @@ def page() -> str:
     top = click.Context(app, info_name="kernelwright", terminal_width=WIDTH, **app.context_settings)
     parts = [HEAD, _block(app.get_help(top))]
     for name, command in sorted(app.commands.items()):
-        context = click.Context(command, parent=top, info_name=name, terminal_width=WIDTH)
-        parts.append(f"## kernelwright {name}\n\n{_block(command.get_help(context))}")
+        parts += _parts(command, top, name)
     return "\n".join(parts)
+
+
+def _parts(command: click.Command, parent: click.Context, name: str) -> Iterator[str]:
+    """A command, and where it is a group, each of those in it."""
+    context = click.Context(command, parent=parent, info_name=name, terminal_width=WIDTH)
+    yield f"## {context.command_path}\n\n{_block(command.get_help(context))}"
+    for inner, each in sorted(command.commands.items()) if isinstance(command, click.Group) else ():
+        yield from _parts(each, context, inner)
 
 
 def _block(text: str) -> str:

@@ -37,6 +37,11 @@ missing_packages() {
     if [[ $EUID -eq 0 ]] && ! command -v valgrind >/dev/null; then
         printf '%s\n' valgrind libc6-dbg
     fi
+    # Tests start a Slurm of one node, which takes root.
+    if [[ -n "$extra" && $EUID -eq 0 ]]; then
+        command -v sinfo >/dev/null || echo slurm-wlm
+        command -v munged >/dev/null || echo munge
+    fi
     if [[ ! -x .venv/bin/python ]] && ! "$1" -c 'import ensurepip, venv' 2>/dev/null; then
         "$1" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])'
     fi

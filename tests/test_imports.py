@@ -24,7 +24,7 @@ LAYERS = (
     "pool toolbox tools",
     "policy.endpoint policy.wire policy.local policy.rules policy.scripted chat explain rollout",
     "memory_check other_inputs other_memory doubts verify reward accept briefing",
-    "pool.work pool.job pool.local pool.cluster pool.opening",
+    "pool.work pool.job pool.remote pool.local pool.cluster pool.opening",
     "suites proving runner report train init",
     "cli __main__",
 )

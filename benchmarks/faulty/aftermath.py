@@ -14,7 +14,8 @@ from faulty.scene import CANDIDATES, OUTCOMES, Command, Said, Scene, fingerprint
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 NATIVE = re.compile(r"[\w.-]+-[0-9a-f]{16}(\.\w+)?")
 RUN_FILES = re.compile(r"lock|result\.json|candidate\.json|smooth\.patch|trace-\d+\.jsonl")
-LOCKS = re.compile(r"kernelwright-(cpu|gpu)-\d+\.lock")
+BUILDS = re.compile(r"[0-9a-f]{64}\.tar")
+LOCKS = re.compile(r"kernelwright-(cpu|(cpu|gpu)-\d+)\.lock")
 SHARED = (Path("/dev/shm"), Path("/run/lock"))
 
 
@@ -34,6 +35,8 @@ def lying_about(scene: Scene, private: bool) -> Iterator[str]:
         fits = {
             "runs.sqlite3": not rest,
             "work": not rest,
+            "pools": not rest,
+            "builds": not rest or (len(rest) == 1 and bool(BUILDS.fullmatch(rest[0]))),
             "native": not rest or (len(rest) == 1 and bool(NATIVE.fullmatch(rest[0]))),
             "accepted": not rest or (len(rest) == 1 and path.suffix == ".json"),
             "runs": not rest or (rest[0] in runs and (len(rest) == 1 or bool(RUN_FILES.fullmatch(rest[1])))),

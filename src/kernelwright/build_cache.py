@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import stat
 import tarfile
 from collections.abc import Iterable, Mapping
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.interpose import Recorded
-from kernelwright.state import state_home
+from kernelwright.state import drop_if_left, scratch_folder, state_home
 from kernelwright.workspace import Entry, Snapshot
 
 MOST_BYTES = 2 * 2**30
@@ -55,9 +56,13 @@ def tree_hash(start: Snapshot) -> str:
     digest = hashlib.sha256()
     for path in sorted(start.entries):
         entry = start.entries[path]
-        data = hashlib.sha256(entry.source.read_bytes()).hexdigest() if entry.source else entry.target
+        data = _digest(entry.source) if entry.source else entry.target
         digest.update(json.dumps([path, stat.S_IMODE(entry.mode), data]).encode())
     return digest.hexdigest()
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def keep(key: str, made: KeptBuild, start: Snapshot) -> None:
@@ -70,10 +75,11 @@ def keep(key: str, made: KeptBuild, start: Snapshot) -> None:
             if entry.source is not None:
                 _add(tar, f"files/{path}", entry.source.read_bytes())
     folder = _folder()
-    with suppress(OSError):
-        part = folder / f".{key}.{os.getpid()}"
-        part.write_bytes(raw.getvalue())
-        part.replace(folder / f"{key}.tar")
+    for left in folder.iterdir():
+        drop_if_left(left, shutil.rmtree)
+    with suppress(OSError), scratch_folder(folder) as scratch:
+        (scratch / "made").write_bytes(raw.getvalue())
+        (scratch / "made").replace(folder / f"{key}.tar")
         _make_room(folder)
 
 
@@ -85,7 +91,12 @@ def find(key: str, start: Snapshot, into: Path) -> KeptBuild | None:
             tar.extractall(into, filter="data")
         os.utime(path)
         meta = json.loads((into / META).read_text(encoding="utf-8"))
+        whole = all(
+            _digest(into / "files" / name) == digest for name, (*_, digest) in meta["changed"].items() if digest
+        )
     except (OSError, ValueError, tarfile.TarError):
+        return None
+    if not whole:
         return None
     commands = tuple(
         Recorded(**{**command, "argv": tuple(command["argv"]), "depends": tuple(command["depends"])})
@@ -97,7 +108,8 @@ def find(key: str, start: Snapshot, into: Path) -> KeptBuild | None:
 
 def _meta(made: KeptBuild, start: Snapshot) -> dict[str, object]:
     tree = {
-        path: [entry.mode, entry.signature[2], entry.target] for path, entry in _changed(made.snapshot, start).items()
+        path: [entry.mode, entry.signature[2], entry.target, _digest(entry.source) if entry.source else None]
+        for path, entry in _changed(made.snapshot, start).items()
     }
     same = sorted(set(made.snapshot.entries) - set(tree)) if made.snapshot else []
     return {
@@ -127,8 +139,8 @@ def _same(entry: Entry, before: Entry | None) -> bool:
 
 def _snapshot(meta: dict[str, Any], start: Snapshot, files: Path) -> Snapshot:
     entries = {path: start.entries[path] for path in meta["same"]}
-    for path, (mode, mtime_ns, target) in meta["changed"].items():
-        source = files / "files" / path if stat.S_ISREG(mode) else None
+    for path, (mode, mtime_ns, target, digest) in meta["changed"].items():
+        source = files / "files" / path if digest else None
         # No file has this signature: whoever restores this puts the file in its place.
         entries[path] = Entry(mode, (0, 0, mtime_ns, 0, 0), source, target)
     return Snapshot(entries)
@@ -158,7 +170,7 @@ def _make_room(folder: Path) -> None:
 
 def forget() -> int:
     """Remove all kept builds; how many there were."""
-    paths = list(_folder().iterdir())
+    paths = list(_folder().glob("*.tar"))
     for path in paths:
         path.unlink(missing_ok=True)
     return len(paths)

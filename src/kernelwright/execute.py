@@ -337,6 +337,7 @@ class Workshop:
         InfrastructureError where the machine failed."""
         await self._configure(slot)
         key = None if depends else await to_its_end(self._build_key, code, arguments)
+        mishaps.require_same(self._compilers)
         if key is not None and (known := await self._made_before(slot, key, code)) is not None:
             return known
         made = await self._build_anew(slot, code, arguments, depends)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -186,6 +190,71 @@ def test_after_a_cancelled_job_the_next_ones_streams_are_heard_to_their_end(sand
     os.mkfifo(tmp_path / "fifo")
     sandbox.own(tmp_path)
     assert asyncio.run(scenario()) == [b"next\n"] * 3
+
+
+DRIVER = """
+import asyncio, sys
+from kernelwright.sandbox import Job
+from kernelwright.sandbox.backends import open_sandbox
+
+async def work(sandbox):
+    while True:
+        await sandbox.run(Job(("/bin/true",), "/tmp", env={"MARK": sys.argv[2]}))
+
+async def main():
+    sandbox = open_sandbox(sys.argv[1])
+    await sandbox.run(Job(("/bin/true",), "/tmp"))
+    print("on", flush=True)
+    await asyncio.gather(*(work(sandbox) for _ in range(4)))
+
+asyncio.run(main())
+"""
+
+
+def living(mark: str) -> list[int]:
+    """The processes of jobs with this mark, once all that are ending have had five seconds for it."""
+    until = time.monotonic() + 5
+    while (found := _living(mark)) and time.monotonic() < until:
+        os.sched_yield()
+    return found
+
+
+def _living(mark: str) -> list[int]:
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if f"MARK={mark}".encode() in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+    return found
+
+
+def test_a_job_that_is_cancelled_while_its_room_opens_leaves_no_process(sandbox: Sandbox) -> None:
+    async def cancelled(after_ms: float) -> None:
+        job = asyncio.create_task(sandbox.run(Job(("/bin/true",), "/tmp", env={"MARK": "cancelled"})))
+        asyncio.get_running_loop().call_later(after_ms / 1000, job.cancel)
+        with contextlib.suppress(asyncio.CancelledError):
+            await job
+
+    async def scenario() -> None:
+        for step in range(120):
+            await cancelled(step / 10)
+
+    asyncio.run(scenario())
+    assert living("cancelled") == []
+
+
+def test_a_driver_that_is_killed_while_rooms_open_leaves_no_process(sandbox: Sandbox) -> None:
+    for number in range(30):
+        driver = subprocess.Popen(
+            [sys.executable, "-c", DRIVER, sandbox.name, f"killed{number}"], stdout=subprocess.PIPE
+        )
+        assert driver.stdout is not None
+        assert driver.stdout.readline() == b"on\n"
+        for _ in range(number * 20):
+            os.sched_yield()
+        driver.kill()
+        driver.communicate()
+        assert living(f"killed{number}") == []
 
 
 def test_owning_a_folder_follows_no_link(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from rich.markup import escape
 from rich.status import Status
 
 from kernelwright.errors import UsageError
+from kernelwright.pool.config import PoolConfig
 from kernelwright.sandbox import Sandbox
 from kernelwright.sandbox.backends import NAMES as SANDBOXES
 from kernelwright.sandbox.backends import open_sandbox
@@ -130,6 +131,16 @@ def sandbox_for(isolation: Isolation) -> Sandbox:
     if isolation.sandbox == "none":
         stderr.print("[yellow]without a sandbox:[/] builds and programs run with your own rights")
     return open_sandbox(isolation.sandbox, isolation.image)
+
+
+def sandbox_of_pool(config: PoolConfig | None, isolation: Isolation) -> Sandbox | None:
+    """This machine's where the pool is here; None on a cluster, whose workers open the one that the configuration names."""
+    if config is None or config.kind == "local":
+        return sandbox_for(isolation)
+    if isolation != Isolation():
+        said = f"{isolation.words.strip()} beside a pool of kind {config.kind}"
+        raise UsageError(said, "the sandbox to be named by the configuration", 'sandbox = "none", in its file')
+    return None
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:

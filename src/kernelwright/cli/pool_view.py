@@ -24,7 +24,7 @@ STATES = {
     "building": "cyan",
     "waiting": "yellow",
     "aside": "bold red",
-    "gone": "red",
+    "gone": "dim",
     "idle": "dim",
 }
 WORKERS_SHOWN = 40
@@ -65,10 +65,11 @@ def _pool(snapshot: Mapping[str, Any]) -> list[RenderableType]:
 
 
 def _times(kinds: Mapping[str, Mapping[str, Any]]) -> Table:
-    """Median and the time that 95 % do not pass."""
-    table = Table("kind", "done", *(name.removesuffix("_s") for name in TIMES), box=None, pad_edge=False)
+    """Median and the time that 95 % do not pass, of each part that any job had."""
+    parts = [name for name in TIMES if any(times[name]["max_s"] > 0 for times in kinds.values())]
+    table = Table("kind", "done", *(name.removesuffix("_s") for name in parts), box=None, pad_edge=False)
     for kind, times in kinds.items():
-        cells = (f"{_short(times[name]['median_s'])} / {_short(times[name]['p95_s'])}" for name in TIMES)
+        cells = (f"{seconds(times[name]['median_s'])} / {seconds(times[name]['p95_s'])}" for name in parts)
         table.add_row(kind, str(times["done"]), *cells)
     return table
 
@@ -91,10 +92,6 @@ def _workers(workers: Mapping[str, Mapping[str, Any]]) -> Table:
     if len(listed) > WORKERS_SHOWN:
         table.add_row(f"and {len(listed) - WORKERS_SHOWN} more")
     return table
-
-
-def _short(value: float | None) -> str:
-    return seconds(value) if value is not None else "–"
 
 
 def _ago(moment: float) -> str:

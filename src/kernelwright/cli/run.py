@@ -28,14 +28,15 @@ from kernelwright.cli.options import (
     kept_workspaces,
     print_json,
     run_async,
-    sandbox_for,
+    sandbox_of_pool,
     sandbox_options,
     stderr,
 )
 from kernelwright.errors import InfrastructureError, Interrupted, KernelwrightError, UsageError
 from kernelwright.outcome import SCHEMA
 from kernelwright.policy.rules.explain import explain, listing
-from kernelwright.pool.opening import open_pool
+from kernelwright.pool.config import load_config
+from kernelwright.pool.opening import pool_of
 from kernelwright.runner import Options, Watcher
 from kernelwright.state import replace_text
 from kernelwright.store import Run, Store
@@ -154,14 +155,16 @@ def _optimized(
 def _searched(
     task: Task, options: Options, store: Store, run: Run, isolation: Isolation, keep: bool, pool_file: Path | None
 ) -> dict[str, Any]:
-    sandbox = sandbox_for(isolation)
-    run = gone_on(store, run, options, sandbox.name)
+    config = load_config(pool_file) if pool_file is not None else None
+    sandbox = sandbox_of_pool(config, isolation)
+    name = sandbox.name if sandbox is not None else config.sandbox if config is not None else "auto"
+    run = gone_on(store, run, options, name)
     stderr.print(f"run {run.id}: {escape(task.name)}, policy {escape(policy_of(options).name)}")
     with Live() as live, _approval(options, store, run, live) as approval:
         watcher = Watcher(live.stage, live.message, live.estimate)
 
         async def search() -> dict[str, Any]:
-            async with open_pool(pool_file, sandbox, live.stage, approval, keep) as pool:
+            async with pool_of(config, sandbox, None, live.stage, approval, keep) as pool:
                 return await runner.optimize(task, pool, policy_of(options), options, store, run, watcher, approval)
 
         return run_async(search())

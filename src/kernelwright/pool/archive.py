@@ -16,10 +16,12 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+from kernelwright.acceptance import remembered
 from kernelwright.errors import JobFault, TaskError
 from kernelwright.pool.folder import PoolFolder, disk_faults
 from kernelwright.task import Task
 from kernelwright.task_file import load_task
+from kernelwright.toolchain.devices import default_arch
 from kernelwright.workspace import wanted_paths
 
 META = "kernelwright.json"
@@ -27,16 +29,21 @@ WRITTEN = 946_684_800
 """When everything in an archive was last written: 2000-01-01, so that no build takes one file for newer than another."""
 
 
-def put(task: Task, folder: PoolFolder, accepted: dict[str, Any] | None = None) -> str:
-    """Pack `task` into the pool's folder; returns its hash. `accepted` is what `check` found, and for which architecture."""
-    data = pack(task, accepted)
+def put(task: Task, folder: PoolFolder) -> str:
+    """Pack `task` into the pool's folder, with what `check` found of it on this machine; returns its hash."""
+    arch = task.build.arch or default_arch(task.language)
+    found = remembered(task, arch)
+    data = pack(task, {"arch": arch, "acceptance": found} if found is not None else None)
     digest = hashlib.sha256(data).hexdigest()
     folder.put_bytes(_path(folder, digest), data)
     return digest
 
 
-def pack(task: Task, accepted: dict[str, Any] | None = None) -> bytes:
-    """The archive's bytes. Raises TaskError where a file of the repository cannot be read."""
+def pack(task: Task, accepted: dict[str, Any] | None) -> bytes:
+    """The archive's bytes; `accepted` is what `check` found, and for which architecture.
+
+    Raises TaskError where a file of the repository cannot be read.
+    """
     base = Path(os.path.commonpath([task.path.parent, task.root]))
     meta = {"task": str(task.path.relative_to(base)), "accepted": accepted}
     raw = io.BytesIO()

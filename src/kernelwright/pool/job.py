@@ -14,6 +14,7 @@ import os
 import socket
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from kernelwright.errors import KernelwrightError, UsageError
@@ -23,10 +24,10 @@ from kernelwright.pool.work import Worker
 from kernelwright.sandbox.backends import BACKENDS, open_sandbox
 
 
-async def finished(worker: Worker, spec: JobSpec, folder: PoolFolder) -> Finished:
-    """A job's one result: the kept one, or that of running it now. Raises InfrastructureError."""
+async def finished(worker: Worker, spec: JobSpec, folder: PoolFolder, tries: int = 1) -> Finished:
+    """A job's one result: the kept one, or that of running it now, in the try of that number. Raises InfrastructureError."""
     known = folder.result(spec.id)
-    return known if known is not None else folder.keep(await worker.run(spec))
+    return known if known is not None else folder.keep(replace(await worker.run(spec), tries=tries))
 
 
 async def once(spec: JobSpec, folder: PoolFolder, sandbox: str) -> Finished:

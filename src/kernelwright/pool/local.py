@@ -17,19 +17,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
-from kernelwright.acceptance import remembered
 from kernelwright.approval import Approval
 from kernelwright.errors import InfrastructureError
 from kernelwright.pool import Finished, JobSpec
 from kernelwright.pool.archive import put
 from kernelwright.pool.board import Board
 from kernelwright.pool.folder import PoolFolder
+from kernelwright.pool.under_way import UnderWay
 from kernelwright.pool.work import Worker
 from kernelwright.sandbox import Sandbox
 from kernelwright.slots import available_cores
 from kernelwright.state import locked_folder, state_home
 from kernelwright.task import Task
-from kernelwright.toolchain.devices import default_arch, visible_gpus
+from kernelwright.toolchain.devices import visible_gpus
 from kernelwright.trial import Progress
 from kernelwright.workspace import remove, sweep
 
@@ -82,8 +82,6 @@ class LocalPool:
         self._progress, self._approval, self._keep = progress, approval, keep
         self._devices, self._at_once = devices, at_once
         self._room = asyncio.Semaphore(queue)
-        self._running: dict[str, asyncio.Task[Finished]] = {}
-        self._wanted: dict[str, int] = {}
 
     async def __aenter__(self) -> LocalPool:
         self._open = contextlib.AsyncExitStack()
@@ -91,6 +89,7 @@ class LocalPool:
         devices = self._devices if self._devices is not None else await asyncio.to_thread(accelerators)
         names = [f"device-{device}" for device in devices] or ["cores"]
         self.board = Board("local", self.folder, names)
+        self._jobs = UnderWay(self.board.dropped)
         at_once = self._at_once or max(2, len(available_cores()) // len(names) + 1)
         self._lanes = []
         for name, device in zip(names, devices or (None,), strict=True):
@@ -101,9 +100,7 @@ class LocalPool:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for task in self._running.values():
-            task.cancel()
-        await asyncio.gather(*self._running.values(), return_exceptions=True)
+        await self._jobs.cancel()
         for lane in self._lanes:
             await lane.worker.close()
         await self._open.aclose()
@@ -132,35 +129,18 @@ class LocalPool:
 
     async def add(self, task: Task) -> str:
         """Make a task known; the hash of its archive."""
-        arch = task.build.arch or default_arch(task.language)
-        found = remembered(task, arch)
-        accepted = {"arch": arch, "acceptance": found} if found is not None else None
-        return await asyncio.to_thread(put, task, self.folder, accepted)
+        return await asyncio.to_thread(put, task, self.folder)
 
     async def run(self, spec: JobSpec) -> Finished:
         """The result, at once where the folder has it; equal specs that are under way are one job."""
         if self._given is not None and (known := self.folder.result(spec.id)) is not None:
             self.board.adopted(known)
             return known
-        if spec.id not in self._running:
-            self.board.queued(spec)
-            self._running[spec.id] = asyncio.create_task(self._run(spec))
-        self._wanted[spec.id] = self._wanted.get(spec.id, 0) + 1
-        task = self._running[spec.id]
-        try:
-            return await asyncio.shield(task)
-        finally:
-            self._wanted[spec.id] -= 1
-            if not self._wanted[spec.id]:
-                del self._wanted[spec.id]
-                self._running.pop(spec.id, None)
-                if not task.done():
-                    self.board.dropped(spec.id)
-                    task.cancel()
-                    await asyncio.wait([task])
+        return await self._jobs.result(spec.id, lambda: self._run(spec))
 
     async def _run(self, spec: JobSpec) -> Finished:
         queued = time.monotonic()
+        self.board.queued(spec)
         async with self._room:
             for number in range(1, self.tries + 1):
                 try:

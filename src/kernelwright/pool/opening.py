@@ -2,45 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kernelwright.approval import Approval
 from kernelwright.errors import UsageError
-from kernelwright.pool import Pool
+from kernelwright.pool.config import PoolConfig
 from kernelwright.pool.folder import PoolFolder
-from kernelwright.pool.local import LocalPool
+from kernelwright.pool.local import TRIES, LocalPool
 from kernelwright.sandbox import Sandbox
 from kernelwright.trial import Progress
 
+if TYPE_CHECKING:
+    from kernelwright.pool.cluster import ClusterPool
 
-@asynccontextmanager
-async def open_pool(
-    file: Path | None,
-    sandbox: Sandbox,
+
+def pool_of(
+    config: PoolConfig | None,
+    sandbox: Sandbox | None,
+    folder: PoolFolder | None = None,
     progress: Progress = lambda _: None,
     approval: Approval | None = None,
     keep: bool = False,
-) -> AsyncIterator[Pool]:
-    """A person approves code, and looks at kept workspaces, on this machine only. Raises UsageError for a configuration
-    that cannot be used, and where a cluster's library is not installed."""
-    if file is None:
-        async with LocalPool(sandbox, progress=progress, approval=approval, keep=keep) as local:
-            yield local
-        return
-    from kernelwright.pool.cluster import ClusterPool
-    from kernelwright.pool.config import load_config
+) -> LocalPool | ClusterPool:
+    """The pool, not entered yet. `sandbox` is this machine's, which a cluster's workers do without: theirs is named by the
+    configuration. `folder` is where results are kept, by default the configuration's, or nowhere.
 
-    config = load_config(file)
-    if config.kind == "local":
-        folder = PoolFolder(config.folder)
-        async with LocalPool(sandbox, folder, progress=progress, approval=approval, keep=keep) as local:
-            yield local
-        return
+    A person approves code, and looks at kept workspaces, on this machine only: else a UsageError, as for a configuration
+    that cannot be used and where a cluster's library is not installed.
+    """
+    if sandbox is not None:
+        where = folder or (PoolFolder(config.folder) if config is not None else None)
+        tries = config.tries if config is not None else TRIES
+        return LocalPool(sandbox, where, tries=tries, progress=progress, approval=approval, keep=keep)
+    assert config is not None, "what is not this machine is configured"
     if approval is not None or keep:
         said = "--approve" if approval is not None else "--keep-workspace"
         raise UsageError(f"{said} works on this machine only", "a pool of kind local", f"without {said}")
-    progress(f"starting workers ({config.kind})")
-    async with ClusterPool(config) as cluster:
-        yield cluster
+    from kernelwright.pool.cluster import ClusterPool
+
+    return ClusterPool(config)

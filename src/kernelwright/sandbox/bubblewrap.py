@@ -51,7 +51,7 @@ class BubblewrapSandbox(ClosedRoom):
 
     def _opener(self, job: Job, binds: Sequence[Bind]) -> tuple[list[str], list[str]]:
         staged, sources = self._staged(job, binds)
-        words = [*staged, self._bwrap, "--unshare-all", "--as-pid-1", "--die-with-parent", "--new-session"]
+        words = [*staged, self._bwrap, "--unshare-all", "--as-pid-1", "--new-session"]
         return [*words, "--cap-drop", "ALL", *self._if_known("--clearenv")], sources
 
     def _staged(self, job: Job, binds: Sequence[Bind]) -> tuple[list[str], list[str]]:

@@ -190,7 +190,12 @@ async def launch(job: Job, wrapping: Wrapping, argv: Sequence[str], cwd: str,
         listener = stack.enter_context(_listening(engine.home)) if engine else None
         keep = job.limits.output_bytes
         started = time.monotonic()
-        process = await _start(words, wrapping, pipes)
+        starting = asyncio.ensure_future(_start(words, wrapping, pipes))
+        try:
+            process = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await _end(await starting, pipes.stop, engine)
+            raise
         out, err = _Stream(pipes.stdout, keep, pipes.stop), _Stream(pipes.stderr, keep, pipes.stop)
         report, told = _Stream(pipes.report, REPORT_BYTES), _Stream(pipes.engine, REPORT_BYTES)
         try:

@@ -67,7 +67,7 @@ int main(int argc, char **argv) {
     if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m")) die("tmpfs");
     for (int i = 0; i < source_count; i++) show(fds[i], i);
     if (setgroups((size_t)group_count, groups) || setresgid(gid, gid, gid) || setresuid(uid, uid, uid)) die("user id");
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_PDEATHSIG, SIGKILL)) die("prctl");
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) die("prctl");
     execv(argv[optind], argv + optind);
     die(argv[optind]);
 }
