@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
@@ -15,7 +16,10 @@ from kernelwright.execute import BuildFailure, Built, Workshop
 from kernelwright.sandbox import Job, JobResult
 from kernelwright.sandbox.backends import open_sandbox
 from kernelwright.task_file import load_task
+from kernelwright.toolbox import ToolResult
+from kernelwright.tools import AnalysisArguments, Bench
 from kernelwright.trace import Candidate
+from kernelwright.trial import open_baseline
 
 pytestmark = pytest.mark.usefixtures("home")
 T = TypeVar("T")
@@ -69,6 +73,25 @@ def test_the_compilers_no_is_remembered_with_its_words(app: Path) -> None:
     assert in_a_workshop(app, failed, spawned=spawned) == first
     assert "duble" in first
     assert spawned == []
+
+
+def test_a_report_that_was_made_before_is_told_again(app: Path) -> None:
+    async def analysed(shop: Workshop) -> ToolResult:
+        baseline = await open_baseline(shop, shop.task.shown, lambda _: None)
+        bench = Bench(baseline, random.Random(0), lambda _: None)
+        return await bench.compiler_analysis(AnalysisArguments(code={"smooth": FASTER}, compile_args=["-O2"]))
+
+    async def counted(shop: Workshop) -> tuple[ToolResult, int]:
+        first = await analysed(shop)
+        spawned.clear()
+        again = await analysed(shop)
+        assert again == first
+        return again, sum("-fopt-info" in " ".join(job.argv) for job in spawned)
+
+    spawned: list[Job] = []
+    first, compiled = in_a_workshop(app, counted, spawned=spawned)
+    assert first.data["instructions"]
+    assert compiled == 0
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from faulty.scene import CANDIDATES, OUTCOMES, Command, Said, Scene, fingerprint
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 NATIVE = re.compile(r"[\w.-]+-[0-9a-f]{16}(\.\w+)?")
 RUN_FILES = re.compile(r"lock|result\.json|candidate\.json|smooth\.patch|trace-\d+\.jsonl")
-BUILDS = re.compile(r"[0-9a-f]{64}\.tar")
+BUILDS = re.compile(r"[0-9a-f]{64}\.(tar|json)")
 LOCKS = re.compile(r"kernelwright-(cpu|(cpu|gpu)-\d+)\.lock")
 SHARED = (Path("/dev/shm"), Path("/run/lock"))
 

@@ -1,4 +1,4 @@
-"""Builds that were made before: what a candidate's build wrote, by a hash of all that went into it.
+"""Builds that were made before, and what compilers reported: by a hash of all that went into them.
 
 A build is a function of the repository, the build command, the candidate, the interposed compilers' plan and the machine's
 compilers, so equal builds are made once for all rollouts, workers and the verifier of a user on a machine. Kept are only
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.interpose import Recorded
-from kernelwright.state import drop_if_left, scratch_folder, state_home
+from kernelwright.state import drop_if_left, replace_text, scratch_folder, state_home
 from kernelwright.workspace import Entry, Snapshot
 
 MOST_BYTES = 2 * 2**30
@@ -106,6 +106,21 @@ def find(key: str, start: Snapshot, into: Path) -> KeptBuild | None:
     return KeptBuild(meta["failed"], meta["log"], commands, meta["artifact"], meta["build_s"], snapshot)
 
 
+def keep_report(key: str, report: Mapping[str, Any]) -> None:
+    """Keep a compiler's report (JSON)."""
+    with suppress(OSError):
+        replace_text(_folder() / f"{key}.json", json.dumps(report))
+
+
+def find_report(key: str) -> dict[str, Any] | None:
+    """The report of this key; None where there is none that is whole."""
+    try:
+        found = json.loads((_folder() / f"{key}.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
 def _meta(made: KeptBuild, start: Snapshot) -> dict[str, object]:
     tree = {
         path: [entry.mode, entry.signature[2], entry.target, _digest(entry.source) if entry.source else None]
@@ -160,7 +175,7 @@ def _folder() -> Path:
 
 def _make_room(folder: Path) -> None:
     """Remove what was not used for longest until the rest is small enough."""
-    kept = sorted(((path.stat().st_mtime, path.stat().st_size, path) for path in folder.glob("*.tar")), reverse=True)
+    kept = sorted(((path.stat().st_mtime, path.stat().st_size, path) for path in folder.glob("*.*")), reverse=True)
     total = 0
     for _, size, path in kept:
         total += size
@@ -169,8 +184,8 @@ def _make_room(folder: Path) -> None:
 
 
 def forget() -> int:
-    """Remove all kept builds; how many there were."""
-    paths = list(_folder().glob("*.tar"))
+    """Remove all kept builds and reports; how many there were."""
+    paths = list(_folder().glob("*.*"))
     for path in paths:
         path.unlink(missing_ok=True)
     return len(paths)

@@ -345,7 +345,11 @@ class Workshop:
             await to_its_end(self._keep_build, key, slot, made)
         return made
 
-    def _build_key(self, code: Mapping[str, str], arguments: Sequence[str]) -> str | None:
+    def report_key(self, candidate: Candidate) -> str | None:
+        """What equal compilers' reports on a candidate have in common; None as for builds."""
+        return self._build_key(candidate.code, candidate.compile_args, "report")
+
+    def _build_key(self, code: Mapping[str, str], arguments: Sequence[str], what: str = "build") -> str | None:
         """What equal builds have in common; None where builds are not alike (each slot lies elsewhere)."""
         if not self.same_place:
             return None
@@ -353,7 +357,7 @@ class Workshop:
         build = self.task.build
         plan = [[command.key for command in part] for part in (self.plan.reuse, self.plan.append, self.plan.other)]
         told = [build.command, build.configure, build.artifact, self.cwd, self.arch, sorted(code.items()), placed]
-        return build_cache.key_of([__version__, self._tree, *told, plan, self._compilers, self.sandbox.name])
+        return build_cache.key_of([what, __version__, self._tree, *told, plan, self._compilers, self.sandbox.name])
 
     @cached_property
     def _tree(self) -> str:

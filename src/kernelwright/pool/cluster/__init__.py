@@ -24,7 +24,7 @@ from kernelwright.pool import Finished, JobSpec, error_from
 from kernelwright.pool.archive import put
 from kernelwright.pool.board import Board
 from kernelwright.pool.cluster.blocks import LABEL, executor_of, resources_of, settings_of
-from kernelwright.pool.cluster.watch import Watch, abandoned, alive
+from kernelwright.pool.cluster.watch import Watch, abandoned, alive, bound_sends
 from kernelwright.pool.config import PoolConfig
 from kernelwright.pool.folder import PoolFolder
 from kernelwright.pool.remote import Answer, run_spec
@@ -98,6 +98,7 @@ class ClusterPool:
                 initialize_logging=False,
             )
         )
+        bound_sends(self._executor)
 
     def _stop(self) -> None:
         if self._kernel is None:
@@ -154,6 +155,7 @@ class ClusterPool:
         """Raises JobLost where the job was lost with its worker, the pool's own error where all is over."""
         from parsl.errors import ParslError
         from parsl.executors.high_throughput.errors import ManagerLost, WorkerLost
+        from zmq import ZMQError
 
         given = self._kernel.submit(
             run_spec,
@@ -170,7 +172,7 @@ class ClusterPool:
         try:
             found: Answer = answer.result()
             return found
-        except (WorkerLost, ManagerLost) as lost:
+        except (WorkerLost, ManagerLost, ZMQError) as lost:
             raise JobLost(f"job {spec.id} was lost: {lost}", "a worker that lives", "") from None
         except ImportError as error:
             raise InfrastructureError(

@@ -18,6 +18,8 @@ LOOK_S = 2.0
 STUCK_S = 120.0
 """A block that has jobs, and none of whose workers did anything for so long, is given up. (A worker that is killed while it
 waits for a job can take the lock of its node's queue with it.)"""
+SEND_MS = 5000
+"""A job that the interchange does not take within this time finds nobody there: it takes them at once."""
 ALL_ASIDE_S = 15.0
 """So long nobody but workers that are put aside is there, and no block is awaited, before the pool gives up."""
 
@@ -94,6 +96,14 @@ def alive(executor: Any) -> bool:
     """Whether the process lives that hands out the jobs; executors without one are asked by nobody."""
     process = getattr(executor, "interchange_proc", None)
     return process is None or process.poll() is None
+
+
+def bound_sends(executor: Any) -> None:
+    """From now on a job that cannot be handed to the interchange, since that has died, is refused after some seconds; else
+    the thread that hands it over waits for ever, and the end of the program for that thread."""
+    from zmq import SNDTIMEO
+
+    executor.outgoing_q.zmq_socket.setsockopt(SNDTIMEO, SEND_MS)
 
 
 def abandoned(kernel: Any, executor: Any) -> None:
