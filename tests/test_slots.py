@@ -12,12 +12,17 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import Context
 from pathlib import Path
-from typing import Any, TypeVar
+from types import SimpleNamespace
+from typing import Any, TypeVar, cast
 
 import pytest
 
+from kernelwright import slots
 from kernelwright.errors import InfrastructureError
+from kernelwright.execute import Workshop
+from kernelwright.measure import ADVISE, PROVE
 from kernelwright.slots import Stage, any_core, available_cores, lock_folder, observed, slot
+from kernelwright.trial import exclusive
 
 T = TypeVar("T")
 
@@ -248,3 +253,30 @@ def test_an_observer_hears_what_is_held(tmp_path: Path) -> None:
 
     asyncio.run(scenario())
     assert stages == ["waiting", "building", "working", "waiting", "running", "running", "working"]
+
+
+def test_a_proof_on_a_device_holds_the_cores_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Advice on the same device leaves them to builds."""
+    monkeypatch.setattr(slots, "lock_folder", lambda: tmp_path)
+
+    async def scenario(alone: bool) -> list[bool]:
+        shop = cast(Workshop, SimpleNamespace(device=0))
+        async with exclusive(shop, lambda _: None, alone):
+            waiting = [apart(take_core()), apart(take_gpu())]
+            for _ in range(20):
+                await asyncio.sleep(0)
+            ended = [task.done() for task in waiting]
+        await asyncio.gather(*waiting)
+        return ended
+
+    async def take_core() -> None:
+        async with any_core():
+            pass
+
+    async def take_gpu() -> None:
+        async with slot("gpu", [0]):
+            pass
+
+    assert (PROVE.alone, ADVISE.alone) == (True, False)
+    assert asyncio.run(scenario(alone=True)) == [False, False]
+    assert asyncio.run(scenario(alone=False)) == [True, False]
