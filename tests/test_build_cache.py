@@ -125,6 +125,36 @@ def test_a_changed_file_of_the_repository_is_another_build(app: Path) -> None:
     assert len(spawned) == 1
 
 
+def test_another_place_of_the_same_region_is_another_build(app: Path) -> None:
+    """The task file is no part of the repository: the same text in other lines is another program."""
+
+    async def build(shop: Workshop) -> str:
+        built = await shop.build(Candidate({"smooth": "// nothing here\n"}))
+        return built.artifact if isinstance(built, Built) else built.log
+
+    task = app / "kernelwright.toml"
+    source = app / "src" / "smooth.hpp"
+    source.write_text(source.read_text().rstrip("\n") + "\n// spare\n")
+    last = len(source.read_text().splitlines())
+    by_name = task.read_text()
+    first = in_a_workshop(app, build)
+    task.write_text(by_name.replace('kernel = "smooth"', f"lines = [{last}, {last}]"))
+    assert "lines = [" in task.read_text()
+    assert in_a_workshop(app, build) != first
+
+
+def test_a_build_that_passed_a_limit_is_made_again(app: Path) -> None:
+    async def under(shop: Workshop, memory_bytes: int) -> object:
+        needs = shop.task.needs.model_copy(update={"memory_bytes": memory_bytes})
+        shop.task = shop.task.model_copy(update={"needs": needs})
+        return await shop.build(FAST)
+
+    small = in_a_workshop(app, lambda shop: under(shop, 2**24))
+    assert isinstance(small, BuildFailure)
+    assert small.limit
+    assert isinstance(in_a_workshop(app, lambda shop: under(shop, 2**32)), Built)
+
+
 def test_a_damaged_file_is_no_build(app: Path) -> None:
     in_a_workshop(app, lambda shop: said(shop, FAST))
     for path in build_cache._folder().iterdir():

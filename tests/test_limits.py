@@ -221,8 +221,9 @@ def test_a_time_below_the_floor_is_suspect(app: Path) -> None:
 def test_skipped_work_is_suspect_and_the_best_honest_code_is_not(stream: Path) -> None:
     *honest, skips = verdicts(
         load_task(stream),
-        Candidate({"scale": VECTORS}, ("-O3", "-march=native")),
-        Candidate({"scale": STREAMED}, ("-O3", "-march=native")),
+        # Without arguments: -O3 makes the loop that fills the arrays, which is not timed, 4 ms slower on some processors.
+        Candidate({"scale": VECTORS}),
+        Candidate({"scale": STREAMED}),
         Candidate({"scale": SKIPS}),
     )
     assert [verdict.outcome for verdict in honest] == [Outcome.CORRECT] * 2, [verdict.reason for verdict in honest]

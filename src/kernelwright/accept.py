@@ -78,10 +78,19 @@ class Acceptance:
 
 
 async def accept(
-    task: Task, sandbox: Sandbox, *, seed: int | None = None, keep: bool = False, progress: Progress = lambda _: None
+    task: Task,
+    sandbox: Sandbox,
+    *,
+    seed: int | None = None,
+    keep: bool = False,
+    device: int | None = None,
+    progress: Progress = lambda _: None,
 ) -> Acceptance:
-    """Try every probe on a task. Raises TaskError where the unmodified program is not sound by itself."""
-    async with Workshop(task, sandbox, keep) as shop:
+    """Try every probe on a task, on the first visible accelerator or on `device`.
+
+    Raises TaskError where the unmodified program is not sound by itself.
+    """
+    async with Workshop(task, sandbox, keep, device=device) as shop:
         baseline = await open_judged(shop, progress)
         probes = [
             result

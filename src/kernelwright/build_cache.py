@@ -12,12 +12,14 @@ import hashlib
 import io
 import json
 import os
+import platform
 import shutil
 import stat
 import tarfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +29,22 @@ from kernelwright.workspace import Entry, Snapshot
 
 MOST_BYTES = 2 * 2**30
 """What all kept builds may take together."""
-MACHINE = ("/var/lib/dpkg/status", "/usr/include", "/usr/lib", "/usr/local/lib", "/usr/local/cuda", "/opt/rocm")
+MOST_OF_ONE = 256 * 2**20
+"""A build that wrote more is made again instead."""
+MACHINE = (
+    "/var/lib/dpkg/status",
+    "/var/lib/rpm",
+    "/usr/include",
+    "/usr/lib",
+    "/usr/local/include",
+    "/usr/local/lib",
+    "/usr/local/cuda/include",
+    "/usr/local/cuda/version.json",
+    "/opt",
+    "/opt/rocm",
+)
 """Places that change when the machine's libraries and headers do."""
+TOOLS = ("make", "cmake", "ninja", "ld", "as", "ptxas", "cicc")
 META = "build.json"
 
 
@@ -46,9 +62,34 @@ class KeptBuild:
 
 
 def key_of(parts: Iterable[object]) -> str:
-    """The hash of all that goes into a build, the machine's libraries among it."""
-    machine = [(place, Path(place).stat().st_mtime_ns) for place in MACHINE if Path(place).exists()]
-    return hashlib.sha256(json.dumps([*parts, machine], default=str).encode()).hexdigest()
+    """The hash of all that goes into a build: of `parts`, and of this machine's processor (for -march=native), libraries and
+    build tools, and of Kernelwright's own code."""
+    places = (*MACHINE, *(found for tool in TOOLS if (found := shutil.which(tool))))
+    seen = [
+        (place, Path(place).stat().st_mtime_ns, Path(place).stat().st_size) for place in places if Path(place).exists()
+    ]
+    return hashlib.sha256(json.dumps([*parts, seen, _processor(), _own_code()], default=str).encode()).hexdigest()
+
+
+@cache
+def _processor() -> str:
+    """What compilers see of it: its model and the instructions that it has."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(errors="replace").partition("\n\n")[0].splitlines()
+    except OSError:
+        lines = []
+    return platform.machine() + "".join(
+        sorted(line for line in lines if line.startswith(("model", "flags", "Features")))
+    )
+
+
+@cache
+def _own_code() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*")):
+        if path.suffix in (".py", ".c", ".cpp", ".hpp"):
+            digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()
 
 
 def tree_hash(start: Snapshot) -> str:
@@ -67,20 +108,27 @@ def _digest(file: Path) -> str:
 
 def keep(key: str, made: KeptBuild, start: Snapshot) -> None:
     """Keep a build; a disk that does not take it is no reason to fail."""
-    raw = io.BytesIO()
     changed = _changed(made.snapshot, start)
-    with tarfile.open(fileobj=raw, mode="w") as tar:
-        _add(tar, META, json.dumps(_meta(made, start)).encode())
-        for path, entry in changed.items():
-            if entry.source is not None:
-                _add(tar, f"files/{path}", entry.source.read_bytes())
-    folder = _folder()
-    for left in folder.iterdir():
-        drop_if_left(left, shutil.rmtree)
-    with suppress(OSError), scratch_folder(folder) as scratch:
-        (scratch / "made").write_bytes(raw.getvalue())
-        (scratch / "made").replace(folder / f"{key}.tar")
+    with suppress(OSError):
+        if sum(entry.source.stat().st_size for entry in changed.values() if entry.source) > MOST_OF_ONE:
+            return
+        folder = _folder()
+        for left in folder.iterdir():
+            drop_if_left(left, shutil.rmtree)
+        with scratch_folder(folder) as scratch:
+            with tarfile.open(scratch / "made", mode="w") as tar:
+                _add(tar, META, json.dumps(_meta(made, start)).encode())
+                for path, entry in changed.items():
+                    if entry.source is not None:
+                        tar.add(entry.source, f"files/{path}", recursive=False, filter=_plain)
+            (scratch / "made").replace(folder / f"{key}.tar")
         _make_room(folder)
+
+
+def _plain(info: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Its bytes alone: mode and time are in the list beside."""
+    info.mode, info.uid, info.gid, info.uname, info.gname = 0o644, 0, 0, "", ""
+    return info
 
 
 def find(key: str, start: Snapshot, into: Path) -> KeptBuild | None:
@@ -175,7 +223,9 @@ def _folder() -> Path:
 
 def _make_room(folder: Path) -> None:
     """Remove what was not used for longest until the rest is small enough."""
-    kept = sorted(((path.stat().st_mtime, path.stat().st_size, path) for path in folder.glob("*.*")), reverse=True)
+    kept = sorted(
+        ((path.stat().st_mtime, path.stat().st_size, path) for path in folder.glob("[0-9a-f]*.*")), reverse=True
+    )
     total = 0
     for _, size, path in kept:
         total += size

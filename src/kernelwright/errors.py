@@ -9,6 +9,7 @@
     │   ├── SandboxUnavailable    no way to run a job in isolation on this machine
     │   └── JobFault              a job could not be made (full disk, machine out of memory)
     │       └── JobLost           its worker was killed in its middle; another try may be lucky
+    │           └── JobLate       its deadline passed; that says nothing of the worker
     ├── Interrupted               Ctrl-C or SIGTERM: exit code 130
     └── ModelMistake              told to the model as an observation; never ends a rollout, never reaches a user
 
@@ -75,6 +76,12 @@ class JobFault(InfrastructureError):
 
 class JobLost(JobFault):
     """A job that was begun and whose end nobody knows."""
+
+
+class JobLate(JobLost):
+    """A job that was still at work when its deadline passed."""
+
+    kind = "late"
 
 
 class Interrupted(KernelwrightError):

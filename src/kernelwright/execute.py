@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from kernelwright import __version__, build_cache, interpose, mishaps
+from kernelwright import build_cache, interpose, mishaps
 from kernelwright.approval import Approval, candidate_piece
 from kernelwright.build_cache import KeptBuild
 from kernelwright.checks import RunResult, files_of
@@ -59,6 +59,8 @@ class BuildFailure:
     log: str
     doubtful: bool = False
     """Whether the machine may have failed instead (mishaps.py)."""
+    limit: bool = False
+    """Whether it passed a limit, which another task file or machine may not have."""
 
 
 @dataclass
@@ -113,6 +115,7 @@ class Workshop:
         self.plan = Plan()
         self._unchanged: set[str] = set()
         self._built_once = False
+        self._hashed: tuple[Snapshot, str] | None = None
         self.beside: list[Bind] = []
         """What every run sees beside the repository."""
 
@@ -347,21 +350,27 @@ class Workshop:
 
     def report_key(self, candidate: Candidate) -> str | None:
         """What equal compilers' reports on a candidate have in common; None as for builds."""
-        return self._build_key(candidate.code, candidate.compile_args, "report")
+        places = [(span.region, span.file, span.first_line, span.last_line) for span in self.spans.values()]
+        return self._build_key(candidate.code, candidate.compile_args, ["report", *places])
 
-    def _build_key(self, code: Mapping[str, str], arguments: Sequence[str], what: str = "build") -> str | None:
-        """What equal builds have in common; None where builds are not alike (each slot lies elsewhere)."""
+    def _build_key(self, code: Mapping[str, str], arguments: Sequence[str], what: object = "build") -> str | None:
+        """What equal builds have in common; None where builds are not alike (each slot lies elsewhere). Of the candidate
+        that is the whole files that it gives: a region's name says nothing of where it lies."""
         if not self.same_place:
             return None
         placed = self.placed(arguments) if self.plan_appends else [*self.task.build.flags, *arguments]
         build = self.task.build
         plan = [[command.key for command in part] for part in (self.plan.reuse, self.plan.append, self.plan.other)]
-        told = [build.command, build.configure, build.artifact, self.cwd, self.arch, sorted(code.items()), placed]
-        return build_cache.key_of([what, __version__, self._tree, *told, plan, self._compilers, self.sandbox.name])
+        files = {file: hashlib.sha256(data).hexdigest() for file, data in self.spliced(code).items()}
+        told = [build.command, build.configure, build.artifact, self.cwd, self.arch, files, self.region_files, placed]
+        machine = [self._compilers, tool_path(), self.sandbox.name]
+        return build_cache.key_of([what, self._tree(), *told, plan, *machine])
 
-    @cached_property
     def _tree(self) -> str:
-        return build_cache.tree_hash(self._start)
+        """The hash of what builds start from, which configuring and expanded macros replace."""
+        if self._hashed is None or self._hashed[0] is not self._start:
+            self._hashed = self._start, build_cache.tree_hash(self._start)
+        return self._hashed[1]
 
     async def _made_before(self, slot: Slot, key: str, code: Mapping[str, str]) -> Built | BuildFailure | None:
         """The build of this key in its slot, as if it had just been made."""
@@ -380,7 +389,7 @@ class Workshop:
     def _keep_build(self, key: str, slot: Slot, made: Built | BuildFailure) -> None:
         if isinstance(made, Built):
             kept = KeptBuild(False, made.log, made.commands, made.artifact, made.build_s, made.snapshot)
-        elif made.outcome is Outcome.BUILD_FAILED and not made.doubtful:
+        elif made.outcome is Outcome.BUILD_FAILED and not made.doubtful and not made.limit:
             kept = KeptBuild(True, made.log, (), "", 0.0, None)
         else:
             return
@@ -434,7 +443,9 @@ class Workshop:
             return BuildFailure(Outcome.TIMED_OUT, f"the build passed {self.task.build.timeout_s:g} s\n{log}")
         if result.exit_code != 0 or result.limit:
             why = f"the build passed its limit of {result.limit.value}\n" if result.limit else ""
-            return BuildFailure(Outcome.BUILD_FAILED, why + log, not result.limit and mishaps.doubtful(log))
+            return BuildFailure(
+                Outcome.BUILD_FAILED, why + log, not result.limit and mishaps.doubtful(log), bool(result.limit)
+            )
         if stale := self._stale(commands, code, arguments):
             return BuildFailure(Outcome.BUILD_FAILED, f"{stale}\n{log}")
         program = await to_its_end(read_output, slot.folder, self.task.build.artifact, 2**31)

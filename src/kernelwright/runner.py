@@ -19,7 +19,7 @@ from kernelwright.chat import Briefing, candidates_of
 from kernelwright.measure import ADVISE, PROVE, Budget, estimate_s, seconds
 from kernelwright.outcome import Verdict
 from kernelwright.policy import Policy
-from kernelwright.pool import JobSpec, Pool
+from kernelwright.pool import DEADLINE_S, JobSpec, Pool
 from kernelwright.pool.rollouts import PooledTools
 from kernelwright.proving import prove_best
 from kernelwright.rollout import RolloutLimits, rollout
@@ -105,7 +105,8 @@ async def optimize(
             "budget": budget.name,
             "time_budget_s": task.verify.budget_s,
         }
-        return Verdict.from_json((await pool.run(JobSpec("verdict", payload, archive))).result)
+        spec = JobSpec("verdict", payload, archive, DEADLINE_S + 4 * task.verify.budget_s)
+        return Verdict.from_json((await pool.run(spec)).result)
 
     result = await prove_best(task, judge, store, run, watcher.progress, approval)
     store.save_result(run.id, "optimize", result)

@@ -177,7 +177,8 @@ async def _lock_one_of(here: _Here, where: Path, names: dict[str, str], on_wait:
             first = next(iter(names))
             told = _tell(where / f"kernelwright-{first}.lock", names[first], told, on_wait)
         with suppress(TimeoutError):
-            await asyncio.wait_for(here.freed.wait(), POLL_S)
+            async with asyncio.timeout(POLL_S):
+                await here.freed.wait()
 
 
 def _try(path: Path) -> int | None:

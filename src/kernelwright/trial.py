@@ -81,7 +81,7 @@ async def open_baseline(
         built = await shop.build_baseline()
     if like is not None and like.built.artifact == built.artifact:
         shop.notes = list(like.shop.notes)
-        return replace(like, shop=shop, built=built)
+        return replace(like, shop=shop, built=built, variation=like.variation.of_another())
     references: dict[str, RunResult] = {}
     for run in shop.task.references:
         progress(f"running the reference: {run.name}")

@@ -51,6 +51,10 @@ class OwnVariation:
     _builds: list[Built] | None = None
     _of_run: dict[str, dict[int, Variation]] = field(default_factory=dict)
 
+    def of_another(self) -> OwnVariation:
+        """What was measured, for another workshop of the same program; it has no builds of its own yet."""
+        return OwnVariation(_of_run=dict(self._of_run))
+
     def known(self, run: Run) -> Mapping[int, Variation]:
         """By the check's place in the task, what was measured in this run so far."""
         return self._of_run.get(run.name, {})

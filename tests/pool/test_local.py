@@ -7,21 +7,26 @@ import os
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from contextvars import Context
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
 from app import FASTER, WRONG
-from kernelwright.errors import InfrastructureError, JobFault, JobLost, TaskError
+from kernelwright.acceptance import remember
+from kernelwright.errors import InfrastructureError, JobFault, JobLate, TaskError, UsageError
 from kernelwright.outcome import Comparison, Outcome, Verdict
 from kernelwright.pool import Finished, JobSpec
+from kernelwright.pool.archive import put, unpack
 from kernelwright.pool.folder import PoolFolder
 from kernelwright.pool.local import LocalPool
 from kernelwright.pool.rollouts import PooledTools
+from kernelwright.pool.work import Worker
 from kernelwright.sandbox import Job, JobResult
 from kernelwright.sandbox.backends import open_sandbox
 from kernelwright.sandbox.bubblewrap import BubblewrapSandbox
+from kernelwright.slots import available_cores, slot
 from kernelwright.state import state_home
 from kernelwright.task_file import load_task
 from kernelwright.trace import Candidate, Message, ToolCall
@@ -178,22 +183,85 @@ def test_a_job_that_passes_its_deadline_is_lost(app: Path) -> None:
     async def use(pool: LocalPool) -> Finished:
         return await pool.run(JobSpec("accept", {}, await pool.add(load_task(app)), deadline_s=0.2))
 
-    with pytest.raises(JobLost, match=r"did not end within 0\.2 s"):
+    with pytest.raises(JobLate, match=r"was at work for 0\.2 s"):
         on_a_pool(use, tries=1)
 
 
 def test_a_full_queue_makes_the_next_wait() -> None:
-    async def use(pool: LocalPool) -> list[int]:
-        most = []
+    async def use(pool: LocalPool) -> int:
+        most = 0
 
         async def one(number: int) -> None:
+            nonlocal most
             await pool.run(health(number))
-            most.append(pool.board.snapshot()["jobs"]["waiting"])
+            most = max(most, len(list((pool.folder.path / "results").iterdir())), *begun(pool))
 
         await asyncio.gather(*(one(number) for number in range(12)))
         return most
 
-    assert len(on_a_pool(use, queue=2)) == 12
+    def begun(pool: LocalPool) -> list[int]:
+        counts = pool.board.counts
+        return [sum(counts[stage] for stage in ("waiting", "working", "building", "running"))]
+
+    assert on_a_pool(use, queue=2, at_once=8) <= 2
+
+
+def test_waiting_for_others_is_not_counted_against_a_deadline(app: Path) -> None:
+    async def use(pool: LocalPool) -> Finished:
+        archive = await pool.add(load_task(app))
+        await pool.run(JobSpec("brief", {}, archive))
+        async with slot("cpu", available_cores()):
+            job = asyncio.create_task(
+                pool.run(JobSpec("brief", {"again": 1}, archive, deadline_s=1.5)), context=Context()
+            )
+            await asyncio.sleep(2.0)
+        return await job
+
+    done = on_a_pool(use)
+    assert done.times.waiting_s > 1.5
+
+
+def test_one_archive_is_unpacked_once_and_a_damaged_one_is_the_machines_fault(app: Path, tmp_path: Path) -> None:
+    folder = PoolFolder(tmp_path / "pool")
+    digest = put(load_task(app), folder)
+    archive = folder.path / "archives" / f"{digest}.tar.gz"
+    whole = archive.read_bytes()
+
+    async def work() -> list[object]:
+        worker = Worker(folder, open_sandbox(), "one")
+        archive.write_bytes(whole[:-20])
+        failed = await asyncio.gather(worker.task(digest), worker.task(digest), return_exceptions=True)
+        archive.write_bytes(whole)
+        found = await asyncio.gather(worker.task(digest), worker.task(digest))
+        await worker.close()
+        return [*failed, found[0] is found[1]]
+
+    first, second, same = asyncio.run(work())
+    assert isinstance(first, JobFault)
+    assert isinstance(second, JobFault)
+    assert same
+
+
+def test_equal_content_gives_one_archive_whatever_check_found(app: Path, tmp_path: Path) -> None:
+    folder = PoolFolder(tmp_path / "pool")
+    task = load_task(app)
+    before = put(task, folder)
+    remember(task, "native", {"accepted": True})
+    assert put(task, folder) == before
+    unpacked, accepted = unpack(folder, before, tmp_path / "unpacked")
+    assert unpacked.fingerprint == task.fingerprint
+    assert accepted == {"arch": "native", "acceptance": {"accepted": True}}
+
+
+def test_a_folder_has_one_driver(tmp_path: Path) -> None:
+    folder = PoolFolder(tmp_path / "pool")
+
+    async def use(_: LocalPool) -> None:
+        with pytest.raises(UsageError, match="is driven by another process"):
+            async with LocalPool(open_sandbox(), folder):
+                pass
+
+    on_a_pool(use, folder)
 
 
 def test_who_gives_up_ends_the_job_and_the_pool_leaves_nothing(app: Path, home: Path) -> None:

@@ -118,7 +118,7 @@ def test_a_machine_that_fails_a_job_again_and_again_is_code_three(capsys: Captur
     assert (data["results"], data["adopted"], [each["kind"] for each in data["failed"]]) == (2, 2, ["health"])
     shown = kernelwright(capsys, "pool", "status", tmp_path / "jobs.pool").out
     assert "2 of 3 done (2 before), 1 failed, 2 retried" in shown
-    assert "did not end within" in shown
+    assert "was at work for" in shown
 
 
 def test_a_mistake_in_a_task_is_a_result(capsys: Capture, tmp_path: Path, home: Path) -> None:

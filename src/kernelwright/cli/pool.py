@@ -27,7 +27,7 @@ from kernelwright.cli.options import (
     sandbox_of_pool,
     stderr,
 )
-from kernelwright.cli.pool_run import LOOK_S, alone, drained, tell
+from kernelwright.cli.pool_run import LOOK_S, drained, tell
 from kernelwright.errors import InfrastructureError, Interrupted, UsageError
 from kernelwright.outcome import SCHEMA
 from kernelwright.pool import DEADLINE_S
@@ -193,14 +193,13 @@ def run(files: tuple[Path, ...], config: Path | None, folder: Path | None, isola
     settings = _settings(config, folder)
     kept = PoolFolder(settings.folder if settings is not None else folder or folder_of(files))
     require_archives(wanted, kept)
-    with alone(kept):
-        try:
-            pool = pool_of(settings, sandbox_of_pool(settings, isolation), kept)
-            ran = run_async(drained(pool, wanted, kept.path, as_json))
-        except KeyboardInterrupt:
-            raise Interrupted(
-                f"interrupted; results so far are kept in {kept.path}", "all jobs to end", "the same command again"
-            ) from None
+    try:
+        pool = pool_of(settings, sandbox_of_pool(settings, isolation), kept)
+        ran = run_async(drained(pool, wanted, kept.path, as_json))
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"interrupted; results so far are kept in {kept.path}", "all jobs to end", "the same command again"
+        ) from None
     tell(ran, kept.path, as_json)
     raise click.exceptions.Exit(InfrastructureError.exit_code if ran.failed else 0)
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
-import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,11 +16,10 @@ from rich.live import Live
 
 from kernelwright.cli import pool_view
 from kernelwright.cli.options import console, print_json, stderr
-from kernelwright.errors import InfrastructureError, KernelwrightError, UsageError
+from kernelwright.errors import InfrastructureError, KernelwrightError
 from kernelwright.outcome import SCHEMA
 from kernelwright.pool import Finished, JobSpec, error_to_json
 from kernelwright.pool.board import Board
-from kernelwright.pool.folder import PoolFolder
 from kernelwright.pool.status import merged
 
 LOOK_S = 1.0
@@ -103,28 +100,6 @@ async def _look(board: Board, folder: Path, quiet: bool) -> None:
                 told, said_at = line, time.monotonic()
                 click.echo(line, err=True)
             await asyncio.sleep(LOOK_S)
-
-
-@contextmanager
-def alone(folder: PoolFolder) -> Iterator[None]:
-    """Drive the folder as its only driver; raises UsageError where another process of this machine does. Two of them would
-    not harm its results, which are written once, but each would write its own count. A file system without locks has none."""
-    held = os.open(folder.path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(held)
-        raise UsageError(
-            f"{folder.path} is driven by another process",
-            "a folder that nobody drives",
-            f"kernelwright pool status {folder.path} --watch",
-        ) from None
-    except OSError:
-        pass
-    try:
-        yield
-    finally:
-        os.close(held)
 
 
 def tell(ran: Ran, folder: Path, as_json: bool) -> None:

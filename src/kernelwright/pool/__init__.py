@@ -19,6 +19,7 @@ from kernelwright.errors import (
     CandidateError,
     InfrastructureError,
     JobFault,
+    JobLate,
     JobLost,
     KernelwrightError,
     SandboxUnavailable,
@@ -45,7 +46,8 @@ class JobSpec:
     archive: str | None = None
     """The hash of the task's archive (`pool.archive`); None for what needs no task."""
     deadline_s: float = DEADLINE_S
-    """Seconds from the job's start after which it is lost, whatever it does. Not part of what it is."""
+    """Seconds from the job's start, without those in which it waits for cores, the device or a person, after which it is
+    lost, whatever it does. Not part of what it is."""
 
     @cached_property
     def id(self) -> str:
@@ -147,6 +149,7 @@ _ERRORS: dict[str, type[KernelwrightError]] = {
         SandboxUnavailable,
         JobFault,
         JobLost,
+        JobLate,
     )
 }
 

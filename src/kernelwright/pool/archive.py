@@ -1,7 +1,7 @@
 """A task with its repository as one file, known by a hash of its content: how workers find what they work on.
 
-In it are the files that the task's build needs (what a workspace holds: no `.git`, no hidden paths), the task file as its
-author wrote it, and whether the task was accepted. Equal content gives equal bytes, whoever packs it, wherever it lies.
+In it are the files that the task's build needs (what a workspace holds: no `.git`, no hidden paths) and the task file as its
+author wrote it. Equal content gives equal bytes, whoever packs it, wherever it lies. What `check` found of it lies beside.
 """
 
 from __future__ import annotations
@@ -31,21 +31,19 @@ WRITTEN = 946_684_800
 
 def put(task: Task, folder: PoolFolder) -> str:
     """Pack `task` into the pool's folder, with what `check` found of it on this machine; returns its hash."""
-    arch = task.build.arch or default_arch(task.language)
-    found = remembered(task, arch)
-    data = pack(task, {"arch": arch, "acceptance": found} if found is not None else None)
+    data = pack(task)
     digest = hashlib.sha256(data).hexdigest()
     folder.put_bytes(_path(folder, digest), data)
+    arch = task.build.arch or default_arch(task.language)
+    if (found := remembered(task, arch)) is not None:
+        folder.put("archives", f"{digest}.accepted", {"arch": arch, "acceptance": found})
     return digest
 
 
-def pack(task: Task, accepted: dict[str, Any] | None) -> bytes:
-    """The archive's bytes; `accepted` is what `check` found, and for which architecture.
-
-    Raises TaskError where a file of the repository cannot be read.
-    """
+def pack(task: Task) -> bytes:
+    """The archive's bytes. Raises TaskError where a file of the repository cannot be read."""
     base = Path(os.path.commonpath([task.path.parent, task.root]))
-    meta = {"task": str(task.path.relative_to(base)), "accepted": accepted}
+    meta = {"task": str(task.path.relative_to(base))}
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as tar:
         _add(tar, META, json.dumps(meta, sort_keys=True).encode())
@@ -68,7 +66,7 @@ def pack(task: Task, accepted: dict[str, Any] | None) -> bytes:
 
 
 def unpack(folder: PoolFolder, digest: str, into: Path) -> tuple[Task, dict[str, Any] | None]:
-    """Lay an archive out below the new folder `into`; the task, and what was found when it was accepted.
+    """Lay an archive out below the new folder `into`; the task, and what `check` found of it and for which architecture.
 
     Raises JobFault where the archive is not there, or is not what its name says.
     """
@@ -87,7 +85,7 @@ def unpack(folder: PoolFolder, digest: str, into: Path) -> tuple[Task, dict[str,
         into.mkdir(parents=True)
         tar.extractall(into, filter="tar")
     meta = json.loads((into / META).read_text(encoding="utf-8"))
-    return load_task(into / "files" / meta["task"]), meta["accepted"]
+    return load_task(into / "files" / meta["task"]), folder.get("archives", f"{digest}.accepted")
 
 
 def _path(folder: PoolFolder, digest: str) -> Path:

@@ -199,7 +199,8 @@ class Board:
         while True:
             await asyncio.sleep(WRITE_S)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), BEAT_S - WRITE_S)
+                async with asyncio.timeout(BEAT_S - WRITE_S):
+                    await self._changed.wait()
             self._changed.clear()
             await self._write()
 

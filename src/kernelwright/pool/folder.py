@@ -13,6 +13,7 @@ On a cluster the folder lies on a file system that all machines share. Nothing h
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import secrets
@@ -20,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from kernelwright.errors import JobFault
+from kernelwright.errors import JobFault, UsageError
 from kernelwright.pool import Finished, JobSpec
 
 PARTS = ("archives", "specs", "results", "workers", "aside")
@@ -34,6 +35,27 @@ class PoolFolder:
         for part in PARTS:
             with disk_faults(path):
                 (path / part).mkdir(parents=True, exist_ok=True)
+
+    @contextlib.contextmanager
+    def driven(self) -> Iterator[None]:
+        """Drive the folder as its only driver. Raises UsageError where another process of this machine does: its results
+        would bear it, being written once, but not its count and its workers' words. A file system without locks has none."""
+        held = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(held)
+            raise UsageError(
+                f"{self.path} is driven by another process",
+                "a folder that nobody drives",
+                f"kernelwright pool status {self.path} --watch",
+            ) from None
+        except OSError:
+            pass
+        try:
+            yield
+        finally:
+            os.close(held)
 
     def result(self, job: str) -> Finished | None:
         """What a job found; None where nobody has finished it."""

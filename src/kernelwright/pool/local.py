@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 
 from kernelwright.approval import Approval
-from kernelwright.errors import InfrastructureError
+from kernelwright.errors import InfrastructureError, JobLate
 from kernelwright.pool import Finished, JobSpec
 from kernelwright.pool.archive import put
 from kernelwright.pool.board import Board
@@ -59,7 +59,7 @@ class _Lane:
 
 class LocalPool:
     """A pool of this machine; see `kernelwright.pool.Pool`. With a `folder` results are kept there and found again; without
-    one they live as long as the pool does.
+    one they are given to who asks, and not kept.
 
     `at_once` is how many jobs one worker may have begun; `devices` are the accelerators to use, by default all that are
     visible, and none where there is none.
@@ -74,45 +74,49 @@ class LocalPool:
         at_once: int | None = None,
         queue: int = QUEUE,
         tries: int = TRIES,
+        patience: int = PATIENCE,
         progress: Progress = lambda _: None,
         approval: Approval | None = None,
         keep: bool = False,
     ) -> None:
-        self.sandbox, self.tries, self._given = sandbox, tries, folder
+        self.sandbox, self.tries, self.patience, self._given = sandbox, tries, patience, folder
         self._progress, self._approval, self._keep = progress, approval, keep
         self._devices, self._at_once = devices, at_once
         self._room = asyncio.Semaphore(queue)
 
     async def __aenter__(self) -> LocalPool:
-        self._open = contextlib.AsyncExitStack()
-        self.folder = self._given or PoolFolder(await asyncio.to_thread(self._own_folder))
-        devices = self._devices if self._devices is not None else await asyncio.to_thread(accelerators)
-        names = [f"device-{device}" for device in devices] or ["cores"]
-        self.board = Board("local", self.folder, names)
-        self._jobs = UnderWay(self.board.dropped)
-        at_once = self._at_once or max(2, len(available_cores()) // len(names) + 1)
-        self._lanes = []
-        for name, device in zip(names, devices or (None,), strict=True):
-            self._lanes.append(_Lane(self._worker(name, device), asyncio.Semaphore(at_once)))
-        await self._open.enter_async_context(self.board.kept())
+        async with contextlib.AsyncExitStack() as opening:
+            self.folder = self._given or PoolFolder(await asyncio.to_thread(self._own_folder, opening))
+            if self._given is not None:
+                opening.enter_context(self.folder.driven())
+            devices = self._devices if self._devices is not None else await asyncio.to_thread(accelerators)
+            names = [f"device-{device}" for device in devices] or ["cores"]
+            at_once = self._at_once or max(2, len(available_cores()) // len(names) + 1)
+            self.board = Board("local", self.folder, names)
+            await opening.enter_async_context(self.board.kept())
+            self._lanes = []
+            for name, device in zip(names, devices or (None,), strict=True):
+                worker = self._worker(name, device)
+                opening.push_async_callback(worker.close)
+                self._lanes.append(_Lane(worker, asyncio.Semaphore(at_once)))
+            self._jobs = UnderWay(self.board.dropped)
+            opening.push_async_callback(self._jobs.cancel)
+            self._open = opening.pop_all()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._jobs.cancel()
-        for lane in self._lanes:
-            await lane.worker.close()
         await self._open.aclose()
 
-    def _own_folder(self) -> Path:
+    def _own_folder(self, opening: contextlib.AsyncExitStack) -> Path:
         """Removed at the end, or by the next pool where this one was killed."""
         home = state_home() / "pools"
         home.mkdir(exist_ok=True)
         sweep(home)
         path, lock = locked_folder(home)
-        self._open.callback(os.close, lock)
-        self._open.callback(remove, path)
+        opening.callback(os.close, lock)
+        opening.callback(remove, path)
         return path
 
     def _worker(self, name: str, device: int | None) -> Worker:
@@ -152,6 +156,9 @@ class LocalPool:
                         raise
                     self.board.retried(spec, error)
                     await asyncio.sleep(PAUSE_S * 2 ** (number - 1))
+                except BaseException:
+                    self.board.dropped(spec.id)
+                    raise
                 else:
                     done = replace(done, tries=number)
                     if self._given is not None:
@@ -162,20 +169,23 @@ class LocalPool:
 
     @contextlib.asynccontextmanager
     async def _lane(self) -> AsyncIterator[_Lane]:
-        """The worker with the fewest jobs, once it has room for one more."""
-        able = [lane for lane in self._lanes if lane.aside is None]
-        if not able:
-            reasons = "; ".join(f"{lane.worker.name}: {lane.aside}" for lane in self._lanes)
-            raise InfrastructureError(
-                f"no worker is left that may take jobs ({reasons})", "a machine that works", "kernelwright doctor"
-            )
-        lane = min(able, key=lambda lane: lane.load)
-        lane.load += 1
-        try:
-            async with lane.room:
-                yield lane
-        finally:
-            lane.load -= 1
+        """The worker with the fewest jobs, once it has room for one more; another where it is put aside meanwhile."""
+        while True:
+            able = [lane for lane in self._lanes if lane.aside is None]
+            if not able:
+                reasons = "; ".join(f"{lane.worker.name}: {lane.aside}" for lane in self._lanes)
+                raise InfrastructureError(
+                    f"no worker is left that may take jobs ({reasons})", "a machine that works", "kernelwright doctor"
+                )
+            lane = min(able, key=lambda lane: lane.load)
+            lane.load += 1
+            try:
+                async with lane.room:
+                    if lane.aside is None:
+                        yield lane
+                        return
+            finally:
+                lane.load -= 1
 
     async def _tried(self, lane: _Lane, spec: JobSpec, queued: float) -> Finished:
         waited_s = time.monotonic() - queued
@@ -189,9 +199,12 @@ class LocalPool:
         return replace(done, times=replace(done.times, queued_s=waited_s))
 
     async def _failed(self, lane: _Lane, error: InfrastructureError) -> None:
-        """Count a failure that was the machine's, and put the worker aside where it had enough, or is sick."""
+        """Count a failure that was the machine's, and put the worker aside where it had enough, or is sick. The last worker
+        stays, since each of its failures is told anyway."""
+        if isinstance(error, JobLate):
+            return
         lane.failures += 1
-        said = f"{lane.failures} failures in a row: {error.what}" if lane.failures >= PATIENCE else None
+        said = f"{lane.failures} failures in a row: {error.what}" if lane.failures >= self.patience else None
         try:
             await lane.worker.health()
         except InfrastructureError as sick:

@@ -8,7 +8,7 @@ from kernelwright.approval import Approval
 from kernelwright.errors import UsageError
 from kernelwright.pool.config import PoolConfig
 from kernelwright.pool.folder import PoolFolder
-from kernelwright.pool.local import TRIES, LocalPool
+from kernelwright.pool.local import LocalPool
 from kernelwright.sandbox import Sandbox
 from kernelwright.trial import Progress
 
@@ -32,8 +32,19 @@ def pool_of(
     """
     if sandbox is not None:
         where = folder or (PoolFolder(config.folder) if config is not None else None)
-        tries = config.tries if config is not None else TRIES
-        return LocalPool(sandbox, where, tries=tries, progress=progress, approval=approval, keep=keep)
+        if config is None:
+            return LocalPool(sandbox, where, progress=progress, approval=approval, keep=keep)
+        return LocalPool(
+            sandbox,
+            where,
+            devices=[int(name) for name in config.names] or None,
+            at_once=config.workers_per_accelerator if config.workers_per_accelerator > 1 else None,
+            tries=config.tries,
+            patience=config.aside_after,
+            progress=progress,
+            approval=approval,
+            keep=keep,
+        )
     assert config is not None, "what is not this machine is configured"
     if approval is not None or keep:
         said = "--approve" if approval is not None else "--keep-workspace"

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
 
-from kernelwright.errors import InfrastructureError, JobFault, KernelwrightError
+from kernelwright.errors import InfrastructureError, JobFault, JobLate, KernelwrightError
 from kernelwright.pool import JobSpec, Stage, error_to_json
 from kernelwright.pool.folder import PoolFolder
 from kernelwright.pool.job import finished
@@ -149,7 +149,7 @@ class _Process:
             self._put_aside(f"its health check failed: {sick.what}")
             return self._handed_back(sick.what)
         try:
-            done = self._wait(finished(self._opened(), spec, self.folder, tries), spec.deadline_s + GRACE_S)
+            done = self._wait(finished(self._opened(), spec, self.folder, tries), 2 * spec.deadline_s + GRACE_S)
         except KernelwrightError as error:
             return self._failed(error)
         self.failures = 0
@@ -158,7 +158,8 @@ class _Process:
 
     def _failed(self, error: KernelwrightError) -> Answer:
         """The machine's fault; the next job waits for a look at the worker's health."""
-        self.failures, self.healthy = self.failures + 1, False
+        if not isinstance(error, JobLate):
+            self.failures, self.healthy = self.failures + 1, False
         self.word.say(state="idle", job=None, since=time.time(), failed=self.word.said["failed"] + 1)
         if self.failures >= self.settings["aside_after"]:
             self._put_aside(f"{self.failures} failures in a row: {error.what}")

@@ -9,25 +9,27 @@ is kept `job`'s.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from kernelwright.accept import accept
 from kernelwright.acceptance import remember
 from kernelwright.approval import Approval
 from kernelwright.briefing import brief
-from kernelwright.errors import JobFault, JobLost, UserError
+from kernelwright.errors import JobFault, JobLate, UserError
 from kernelwright.execute import Workshop
 from kernelwright.measure import BUDGETS
 from kernelwright.other_inputs import open_judged
 from kernelwright.pool import Finished, JobSpec, Stage, Times, error_to_json
 from kernelwright.pool.archive import unpack
-from kernelwright.pool.folder import PoolFolder
+from kernelwright.pool.folder import PoolFolder, disk_faults
 from kernelwright.sandbox import Job, Limits, Sandbox
 from kernelwright.slots import observed
 from kernelwright.state import state_home
@@ -38,7 +40,7 @@ from kernelwright.tools import Bench
 from kernelwright.trace import Candidate, ToolCall
 from kernelwright.trial import Baseline, Progress, open_baseline
 from kernelwright.verify import Verifier
-from kernelwright.workspace import WorkFolder
+from kernelwright.workspace import WorkFolder, to_its_end
 
 OPEN = 24
 """How many workshops a worker keeps open beyond the jobs that use one; the one that was idle longest is closed first."""
@@ -51,6 +53,10 @@ class _Clock:
     """Seconds that a job spends at each stage."""
 
     tell: Callable[[Stage], None]
+    limit: asyncio.Timeout
+    """Of the job; it stands still while the job waits for others."""
+    left_s: float | None = None
+    """What was left of it when the job began to wait; None where it does not."""
     spent: dict[str, float] = field(default_factory=dict)
     stage: Stage = "working"
     since: float = field(default_factory=time.monotonic)
@@ -59,10 +65,17 @@ class _Clock:
     def enter(self, stage: Stage) -> None:
         now = time.monotonic()
         self.spent[self.stage] = self.spent.get(self.stage, 0.0) + now - self.since
-        changed = stage != self.stage
-        self.stage, self.since = stage, now
-        if changed:
-            self.tell(stage)
+        before, self.stage, self.since = self.stage, stage, now
+        if stage == before:
+            return
+        self.tell(stage)
+        time_now = asyncio.get_running_loop().time()
+        if stage == "waiting" and (end := self.limit.when()) is not None and not self.limit.expired():
+            self.left_s = end - time_now
+            self.limit.reschedule(None)
+        elif self.left_s is not None and not self.limit.expired():
+            self.limit.reschedule(time_now + self.left_s)
+            self.left_s = None
 
     def times(self) -> Times:
         self.enter("working")
@@ -102,21 +115,26 @@ class Worker:
         self._turns: dict[tuple[str, str], asyncio.Lock] = {}
 
     async def run(self, spec: JobSpec) -> Finished:
-        """The job's result, which is kept nowhere. Raises InfrastructureError; JobLost where the deadline passed."""
-        clock = _Clock(lambda stage: self.on_stage(spec.id, stage))
+        """The job's result, which is kept nowhere. Raises InfrastructureError; JobLate where the deadline passed."""
+        limit = asyncio.timeout(spec.deadline_s if self.approval is None else None)  # no person is hurried
+        clock = _Clock(lambda stage: self.on_stage(spec.id, stage), limit)
         value: dict[str, Any] | None = None
         error: dict[str, str] | None = None
         try:
-            with observed(clock.enter):
-                async with asyncio.timeout(spec.deadline_s):
+            async with limit:
+                with observed(clock.enter):
                     value = await _KINDS[spec.kind](self, spec)
         except UserError as mistake:
             error = error_to_json(mistake)
-        except TimeoutError:
-            raise JobLost(
-                f"job {spec.id} did not end within {spec.deadline_s:g} s",
-                "an end before its deadline",
-                "a longer deadline, or fewer jobs at a time",
+        except OSError as fault:
+            if limit.expired():
+                raise JobLate(
+                    f"job {spec.id} was at work for {spec.deadline_s:g} s",
+                    "an end before its deadline",
+                    "a longer deadline",
+                ) from None
+            raise JobFault(
+                f"a job's files cannot be written: {fault.strerror or fault}", "free space", "free some space"
             ) from None
         return Finished(spec.id, spec.kind, value, error, self.name, clock.times(), time.time())
 
@@ -126,34 +144,41 @@ class Worker:
         if result.exit_code != 0:
             raise JobFault("the sandbox does not run /bin/true", "exit code 0", "kernelwright doctor")
         for place in (self.folder.path, state_home()):
-            if shutil.disk_usage(place).free < LEAST_FREE_BYTES:
+            with disk_faults(place):
+                free = shutil.disk_usage(place).free
+            if free < LEAST_FREE_BYTES:
                 raise JobFault(f"the disk that holds {place} is full", "some free space", "remove what is not needed")
         if self.device is not None and all(gpu.index != self.device for gpu in await asyncio.to_thread(gpus)):
             raise JobFault(f"device {self.device} does not answer", "a line of nvidia-smi or rocm-smi", "a reboot")
 
     async def close(self) -> None:
         """Remove every workshop and task."""
-        for opened in [opened for idle in self._idle.values() for opened in idle]:
-            await opened.shop.__aexit__(None, None, None)
-        self._idle.clear()
-        if self._home is not None:
-            await asyncio.to_thread(self._home.close)
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        async with contextlib.AsyncExitStack() as closing:
+            if self._home is not None:
+                closing.push_async_callback(to_its_end, self._home.close)
+            for opened in [opened for idle in self._idle.values() for opened in idle]:
+                closing.push_async_exit(opened.shop)
+            self._idle.clear()
 
     async def task(self, digest: str) -> Task:
         """The task of an archive, unpacked once."""
-        if digest not in self._tasks:
-            self._tasks[digest] = asyncio.ensure_future(asyncio.to_thread(self._unpack, digest))
-        try:
-            return await asyncio.shield(self._tasks[digest])
-        except BaseException:
-            if self._tasks[digest].done():
-                self._tasks.pop(digest, None)
-            raise
-
-    def _unpack(self, digest: str) -> Task:
         if self._home is None:
             self._home = WorkFolder()
-        task, accepted = unpack(self.folder, digest, self._home.path / digest)
+        unpacking = self._tasks.get(digest)
+        if unpacking is None:
+            into = self._home.path / digest
+            unpacking = self._tasks[digest] = asyncio.ensure_future(asyncio.to_thread(self._unpack, digest, into))
+        try:
+            return await asyncio.shield(unpacking)
+        except Exception:
+            if self._tasks.get(digest) is unpacking:
+                del self._tasks[digest]
+            raise
+
+    def _unpack(self, digest: str, into: Path) -> Task:
+        shutil.rmtree(into, ignore_errors=True)  # what a try that failed has left
+        task, accepted = unpack(self.folder, digest, into)
         if accepted is not None:
             remember(task, accepted["arch"], accepted["acceptance"])
         return task
@@ -229,7 +254,8 @@ async def _verdict(worker: Worker, spec: JobSpec) -> dict[str, Any]:
 
 async def _accept(worker: Worker, spec: JobSpec) -> dict[str, Any]:
     task = await worker.task(_archive(spec))
-    acceptance = await accept(task, worker.sandbox, seed=spec.payload.get("seed"), progress=worker.progress)
+    seed, device = spec.payload.get("seed"), worker.device
+    acceptance = await accept(task, worker.sandbox, seed=seed, device=device, progress=worker.progress)
     return acceptance.to_json()
 
 

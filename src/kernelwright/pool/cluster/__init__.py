@@ -36,6 +36,8 @@ QUEUE = 1000
 """Jobs that may be with Parsl at once; a further one is not taken before one of them has ended."""
 PAUSE_S = 0.5
 """Before the second try; twice as long before each further one."""
+BOUNCES = 100
+"""How often one try of a job may be handed back."""
 PERIOD_S = 1
 """How often it is looked whether there are blocks enough for the jobs."""
 
@@ -58,6 +60,7 @@ class ClusterPool:
 
     async def __aenter__(self) -> ClusterPool:
         self._open = contextlib.AsyncExitStack()
+        self._open.enter_context(self.folder.driven())
         await self._open.enter_async_context(self.board.kept())
         try:
             await to_its_end(self._start)
@@ -133,6 +136,9 @@ class ClusterPool:
                         raise
                     self.board.retried(spec, error)
                     await asyncio.sleep(PAUSE_S * 2 ** (number - 1))
+                except BaseException:
+                    self.board.dropped(spec.id)
+                    raise
                 else:
                     waited_s = max(0.0, time.monotonic() - queued - done.times.total_s)
                     done = replace(done, times=replace(done.times, queued_s=waited_s))
@@ -142,7 +148,7 @@ class ClusterPool:
 
     async def _tried(self, spec: JobSpec, number: int) -> Finished:
         """One try, which being handed back by a worker that is put aside is not."""
-        while True:
+        for _ in range(BOUNCES):
             answer = await self._answer(spec, number)
             if "aside" in answer:
                 self.board.aside(answer["worker"], answer["aside"])
@@ -150,6 +156,11 @@ class ClusterPool:
             if "failed" in answer:
                 raise error_from(answer["failed"])
             return Finished.from_json(answer["finished"])
+        raise InfrastructureError(
+            f"job {spec.id} was handed back {BOUNCES} times by workers that are put aside",
+            "a worker that may take jobs",
+            "kernelwright pool status, which has their reasons",
+        )
 
     async def _answer(self, spec: JobSpec, number: int) -> Answer:
         """Raises JobLost where the job was lost with its worker, the pool's own error where all is over."""
