@@ -120,8 +120,8 @@ def test_a_worker_that_fails_again_and_again_is_put_aside_and_where_there_is_no_
     monkeypatch.setattr(watch, "LOOK_S", 0.2)
 
     async def use(pool: ClusterPool) -> None:
-        late = [health(number, deadline_s=1e-4) for number in range(3)]
-        results = await asyncio.gather(*map(pool.run, late), return_exceptions=True)
+        lost = [JobSpec("brief", {"number": number}, "0" * 64) for number in range(3)]  # an archive that is not there
+        results = await asyncio.gather(*map(pool.run, lost), return_exceptions=True)
         assert any("no worker is left" in str(each) for each in results), results
         with pytest.raises(InfrastructureError, match=r"no worker is left.*failures in a row"):
             await pool.run(health(7))
