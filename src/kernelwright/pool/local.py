@@ -149,7 +149,9 @@ class LocalPool:
             for number in range(1, self.tries + 1):
                 try:
                     async with self._lane() as lane:
-                        done = await self._tried(lane, spec, queued)
+                        done = replace(await self._tried(lane, spec, queued), tries=number)
+                    if self._given is not None:
+                        done = await asyncio.to_thread(self.folder.keep, done)
                 except InfrastructureError as error:
                     if number == self.tries:
                         self.board.failed(spec, error)
@@ -160,9 +162,6 @@ class LocalPool:
                     self.board.dropped(spec.id)
                     raise
                 else:
-                    done = replace(done, tries=number)
-                    if self._given is not None:
-                        done = await asyncio.to_thread(self.folder.keep, done)
                     self.board.done(done)
                     return done
         raise AssertionError("a job is tried at least once")
@@ -216,4 +215,5 @@ class LocalPool:
 
 def accelerators() -> list[int]:
     """The indices of the accelerators of this machine that are visible, of the vendor that has any."""
-    return [gpu.index for vendor in ("nvidia", "amd") for gpu in visible_gpus(vendor)]
+    found = ([gpu.index for gpu in visible_gpus(vendor)] for vendor in ("nvidia", "amd"))
+    return next(filter(None, found), [])

@@ -14,7 +14,7 @@
  * launcher gets them all (stdout, stderr, report, control, and the list of refused system calls) before anything else runs;
  * the other side listens once.
  *
- * launch -r FD -k FD | -s SOCKET [-w ms] [-m bytes] [-p tasks] [-q] [-f bytes] [-d bytes] [-t tmpfs]... [-o folder]... [-c cpus]
+ * launch -r FD -k FD | -s SOCKET [-w ms] [-m bytes] [-p tasks] [-q | -Q] [-f bytes] [-d bytes] [-t tmpfs]... [-o folder]... [-c cpus]
  *        [-e NAME=VALUE]... [-C folder] -- PROGRAM ARGUMENT...
  * Report: `start`, then `end CODE SIGNAL WALL_NS CPU_US MAX_RSS_KB LIMIT` or `fault WORDS`, one line each.
  */
@@ -50,12 +50,14 @@
 enum { POLL_MS = 20, OPEN_FILES = 4096, MANY = 64, KILL_S = 5, FILE_COST = 4096 };
 enum { INODE_COST = 1024, PIPE_COST = 64 << 10, SOCKET_COST = 208 << 10 }; /* the kernel's defaults */
 static const int64_t SECOND = 1000000000, FULL_DISK_BYTES = 8 << 20;
+enum { ALL_JOBS_TASKS = 8192 }; /* more than all jobs of a machine have together, far fewer than it has numbers for */
 enum { FULL_DISK_FILES = 64 }; /* names that a file system may have left, where it has a number of them */
 
 static struct {
     int report, control;
     int64_t wall_ns, memory, tasks, file, disk;
     bool limit_tasks; /* the kernel counts this user's tasks for this job alone */
+    bool bound_tasks; /* it counts those of all jobs together: a bound on what a job can do between two looks */
     char *tmpfs[MANY], *folders[MANY], *cwd;
     int tmpfs_count, folder_count;
     cpu_set_t cpus;
@@ -374,6 +376,7 @@ static void become_program(int status_fd) {
     set_limit(RLIMIT_NOFILE, OPEN_FILES);
     /* A few more than allowed, so that a job at its limit is seen beyond it and named, not only refused a fork. */
     if (job.limit_tasks) set_limit(RLIMIT_NPROC, job.tasks + 16);
+    else if (job.bound_tasks) set_limit(RLIMIT_NPROC, job.tasks + ALL_JOBS_TASKS);
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC); /* when memory runs out, the job goes first */
     if (fd >= 0) (void)!write(fd, "1000", 4);
     if (CPU_COUNT(&job.cpus) && sched_setaffinity(0, sizeof job.cpus, &job.cpus)) {
@@ -492,7 +495,7 @@ static void add(char **list, int *count, char *value) {
 static void read_options(int argc, char **argv) {
     const char *socket_path = NULL;
     clearenv();
-    for (int option; (option = getopt(argc, argv, "+r:k:s:w:m:p:qf:d:t:o:c:e:C:")) != -1;) switch (option) {
+    for (int option; (option = getopt(argc, argv, "+r:k:s:w:m:p:qQf:d:t:o:c:e:C:")) != -1;) switch (option) {
         case 'r': job.report = atoi(optarg); break;
         case 'k': job.control = atoi(optarg); break;
         case 's': socket_path = optarg; break;
@@ -500,6 +503,7 @@ static void read_options(int argc, char **argv) {
         case 'm': job.memory = atoll(optarg); break;
         case 'p': job.tasks = atoll(optarg); break;
         case 'q': job.limit_tasks = true; break;
+        case 'Q': job.bound_tasks = true; break;
         case 'f': job.file = atoll(optarg); break;
         case 'd': job.disk = atoll(optarg); break;
         case 't': add(job.tmpfs, &job.tmpfs_count, optarg); break;

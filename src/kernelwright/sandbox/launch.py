@@ -164,7 +164,7 @@ def _options(job: Job, wrapping: Wrapping, argv: Sequence[str], cwd: str, pipes:
     words += ["-w", str(max(1, round(limits.wall_s * 1000)))]
     words += ["-m", str(limits.memory_bytes), "-p", str(limits.processes), "-f", str(limits.file_bytes)]
     words += ["-d", str(limits.disk_bytes), "-C", cwd]
-    words += ["-q"] if wrapping.limit_tasks else []
+    words += ["-q"] if wrapping.limit_tasks else ["-Q"] if wrapping.owner is not None else []
     words += ["-c", ",".join(map(str, job.cpus))] if job.cpus else []
     for flag, values in (("-t", wrapping.tmpfs), ("-o", wrapping.writable)):
         for value in values:
