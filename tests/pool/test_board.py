@@ -53,7 +53,7 @@ def test_a_job_is_counted_where_it_is(board: Board) -> None:
 
     board.queued(job)
     assert at() == ["queued"]
-    board.begun(job, "cores", 2.0)
+    board.begun(job, "cores")
     assert at() == ["working"]
     for stage in ("waiting", "building", "running"):
         board.stage(job.id, stage)
@@ -71,7 +71,7 @@ def test_a_job_is_counted_where_it_is(board: Board) -> None:
 
 def test_a_worker_with_several_jobs_is_at_the_furthest_of_them(board: Board) -> None:
     for number, stage in enumerate(("waiting", "running", "building")):
-        board.begun(spec(number), "device-1", 0.0)
+        board.begun(spec(number), "device-1")
         board.stage(spec(number).id, stage)
     worker = board.snapshot()["workers"]["device-1"]
     assert (worker["state"], worker["job"], worker["jobs"]) == ("running", spec(1).id, 3)
@@ -80,10 +80,10 @@ def test_a_worker_with_several_jobs_is_at_the_furthest_of_them(board: Board) -> 
 def test_what_the_machine_fails_is_queued_again_and_at_last_failed(board: Board) -> None:
     board.queued(spec(1))
     for _ in range(2):
-        board.begun(spec(1), "cores", 0.0)
+        board.begun(spec(1), "cores")
         board.retried(spec(1), FAULT)
         assert board.counts["queued"] == 1
-    board.begun(spec(1), "device-1", 0.0)
+    board.begun(spec(1), "device-1")
     board.failed(spec(1), FAULT)
     snapshot = board.snapshot()
     assert {state: count for state, count in snapshot["jobs"].items() if count} == {"failed": 1, "retried": 2}
@@ -101,7 +101,7 @@ def test_a_result_that_was_there_is_adopted_and_its_times_are_not_ours(board: Bo
 
 
 def test_a_worker_that_is_put_aside_says_why_once_its_jobs_are_gone(board: Board) -> None:
-    board.begun(spec(1), "cores", 0.0)
+    board.begun(spec(1), "cores")
     board.aside("cores", "its device does not answer")
     assert board.snapshot()["workers"]["cores"]["state"] == "working"
     board.dropped(spec(1).id)
@@ -127,7 +127,7 @@ def test_whatever_happens_each_job_is_in_one_place(steps: list[tuple[str, int]])
         elif step in ("retried", "failed"):
             getattr(board, step)(job, FAULT)
         elif step == "begun":
-            board.begun(job, f"worker-{number % 2}", 0.0)
+            board.begun(job, f"worker-{number % 2}")
         elif step == "queued":
             board.queued(job)
         elif step == "dropped":
@@ -154,7 +154,7 @@ def test_memory_does_not_grow_with_the_jobs_that_are_done(board: Board) -> None:
         for number in range(10_000):
             job = spec(number)
             board.queued(job)
-            board.begun(job, "cores", 0.001)
+            board.begun(job, "cores")
             board.stage(job.id, "building")
             board.done(finished(job, building_s=number / 1e4, total_s=number / 1e4))
             if number == 1000:
@@ -240,7 +240,7 @@ def test_on_a_cluster_the_workers_say_what_the_driver_cannot_know(board: Board, 
     for number in range(6):
         board.queued(spec(number))
     written(folder, board)
-    here = {"host": socket.gethostname(), "since": 1.0, "done": 4, "failed": 1, "opened": 1}
+    here = {"host": socket.gethostname(), "since": 1.0, "done": 4, "failed": 1}
 
     def at_work(name: str, number: int, state: str, **more: Any) -> None:
         folder.put("workers", name, {"worker": name, "pid": os.getpid(), "job": spec(number).id, "state": state,
@@ -294,7 +294,7 @@ def test_prometheus_reads_the_same_numbers(tmp_path: Path) -> None:
         board = Board("local", folder, ["cores"])
         for number in range(7):
             board.queued(spec(number))
-        board.begun(spec(0), "cores", 0.25)
+        board.begun(spec(0), "cores")
         board.stage(spec(0).id, "running")
         for number, seconds in ((1, 0.01), (2, 0.3), (3, 4000.0)):
             board.done(finished(spec(number), total_s=seconds))

@@ -51,7 +51,6 @@ class _Job:
     kind: str
     state: State = "queued"
     worker: str | None = None
-    queued_s: float = 0.0
 
 
 @dataclass
@@ -110,12 +109,12 @@ class Board:
         self.counts["queued"] += 1
         self._change()
 
-    def begun(self, spec: JobSpec, worker: str, queued_s: float) -> None:
-        """A worker has the job, after so many seconds. It works until a stage says otherwise."""
+    def begun(self, spec: JobSpec, worker: str) -> None:
+        """A worker has the job. It works until a stage says otherwise."""
         job = self._jobs.get(spec.id) or _Job(spec.kind)
         self._leave(spec.id)
         self._jobs[spec.id] = job
-        job.worker, job.queued_s = worker, queued_s
+        job.worker = worker
         self._enter(spec.id, job, "working")
 
     def stage(self, job_id: str, stage: Stage) -> None:
@@ -132,7 +131,7 @@ class Board:
             return
         self.counts["done"] += 1
         self._known(finished.worker).done += 1
-        self._add_times(finished, job.queued_s)
+        self._add_times(finished)
         self._change()
 
     def adopted(self, finished: Finished) -> None:
@@ -240,7 +239,7 @@ class Board:
         self._failures.append({"job": spec.id, "kind": spec.kind, "what": error.what, "last": last, "at": time.time()})
         self._change()
 
-    def _add_times(self, finished: Finished, queued_s: float) -> None:
+    def _add_times(self, finished: Finished) -> None:
         spreads = self._spreads.setdefault(finished.kind, {name: Spread() for name in TIMES})
         for name in TIMES:
             spreads[name].add(getattr(finished.times, name))

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.errors import JobFault, UsageError
-from kernelwright.pool import Finished, JobSpec
+from kernelwright.pool import Finished
 
 PARTS = ("archives", "specs", "results", "workers", "aside")
 
@@ -96,10 +96,6 @@ class PoolFolder:
         """Name → content of every file of a part."""
         found = {path.stem: read_json(path) for path in sorted((self.path / part).glob("*.json"))}
         return {name: data for name, data in found.items() if data is not None}
-
-    def spec(self, job: str) -> JobSpec | None:
-        data = self.get("specs", job)
-        return JobSpec.from_json(data) if data is not None else None
 
     @contextlib.contextmanager
     def _written(self, target: Path, data: bytes) -> Iterator[Path]:

@@ -188,7 +188,7 @@ class LocalPool:
 
     async def _tried(self, lane: _Lane, spec: JobSpec, queued: float) -> Finished:
         waited_s = time.monotonic() - queued
-        self.board.begun(spec, lane.worker.name, waited_s)
+        self.board.begun(spec, lane.worker.name)
         try:
             done = await lane.worker.run(spec)
         except InfrastructureError as error:

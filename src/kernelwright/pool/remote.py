@@ -136,7 +136,7 @@ class _Process:
         told = {"worker": self.name, "host": socket.gethostname(), "pid": os.getpid(), "device": self.accelerator}
         pool = os.environ.get("PARSL_WORKER_POOL_ID")
         since = {"state": "idle", "job": None, "since": time.time()}
-        return {**told, "pool": pool, **since, "done": 0, "failed": 0, "opened": 0}
+        return {**told, "pool": pool, **since, "done": 0, "failed": 0}
 
     def answer(self, spec: JobSpec, tries: int) -> Answer:
         reason = self.folder.get("aside", self.name)
