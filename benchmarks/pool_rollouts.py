@@ -131,7 +131,7 @@ async def rollouts(task: Task, count: int, at_once: int) -> dict[str, Any]:
             "holds": len(pool.spans.closed),
             "overlapping_holds": pool.spans.overlapping(),
             "speedups": [m.data["speedup"] for m in calls if m.data.get("speedup")],
-            "jobs": pool.board.snapshot(),
+            "jobs": {key: value for key, value in pool.board.snapshot().items() if key != "folder"},
         }
 
 

@@ -256,11 +256,11 @@ def test_an_observer_hears_what_is_held(tmp_path: Path) -> None:
 
 
 def test_a_proof_on_a_device_holds_the_cores_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Advice on the same device leaves them to builds."""
+    """Advice on the same device leaves them to builds, unless it is the process that is timed."""
     monkeypatch.setattr(slots, "lock_folder", lambda: tmp_path)
 
-    async def scenario(alone: bool) -> list[bool]:
-        shop = cast(Workshop, SimpleNamespace(device=0))
+    async def scenario(alone: bool, source: str = "regex") -> list[bool]:
+        shop = cast(Workshop, SimpleNamespace(device=0, task=SimpleNamespace(time=SimpleNamespace(source=source))))
         async with exclusive(shop, lambda _: None, alone):
             waiting = [apart(take_core()), apart(take_gpu())]
             for _ in range(20):
@@ -280,3 +280,4 @@ def test_a_proof_on_a_device_holds_the_cores_too(tmp_path: Path, monkeypatch: py
     assert (PROVE.alone, ADVISE.alone) == (True, False)
     assert asyncio.run(scenario(alone=True)) == [False, False]
     assert asyncio.run(scenario(alone=False)) == [True, False]
+    assert asyncio.run(scenario(alone=False, source="wall")) == [False, False]

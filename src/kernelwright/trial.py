@@ -65,6 +65,17 @@ class Baseline:
         return self.shop.task
 
 
+async def build_original(shop: Workshop, progress: Progress) -> Built:
+    """The original, with the macros expanded that its regions name. Raises TaskError where it does not build."""
+    progress("building the original")
+    built = await shop.build_baseline()
+    if any(region.expand_macros for region in shop.task.region):
+        progress("expanding macros")
+        await expand_macros(shop)
+        built = await shop.build_baseline()
+    return built
+
+
 async def open_baseline(
     shop: Workshop, runs: Sequence[Run], progress: Progress, like: Baseline | None = None
 ) -> Baseline:
@@ -73,12 +84,7 @@ async def open_baseline(
 
     Raises TaskError, with the numbers, where the unmodified program does not build, run, print its time or pass.
     """
-    progress("building the original")
-    built = await shop.build_baseline()
-    if any(region.expand_macros for region in shop.task.region):
-        progress("expanding macros")
-        await expand_macros(shop)
-        built = await shop.build_baseline()
+    built = await build_original(shop, progress)
     if like is not None and like.built.artifact == built.artifact:
         shop.notes = list(like.shop.notes)
         return replace(like, shop=shop, built=built, variation=like.variation.of_another())
@@ -316,11 +322,12 @@ def region_kernel_time(shop: Workshop, built: Built, kernels: Sequence[KernelTim
 
 @asynccontextmanager
 async def exclusive(shop: Workshop, progress: Progress, alone: bool = False) -> AsyncIterator[None]:
-    """The device, or all cores of this machine, for timed runs; `alone` also holds the cores where a device is timed."""
+    """The device, or all cores of this machine, for timed runs; `alone` also holds the cores where a device is timed, as is
+    done where it is the process that is timed: builds beside it make that three times as noisy (docs/experiments/pool.md)."""
     async with AsyncExitStack() as held:
         if shop.device is not None:
             await held.enter_async_context(slot("gpu", (shop.device,), on_wait=progress))
-        if shop.device is None or alone:
+        if shop.device is None or alone or shop.task.time.source == "wall":
             await held.enter_async_context(slot("cpu", available_cores(), on_wait=progress))
         yield
 
