@@ -223,6 +223,35 @@ def test_a_table_row_is_compared_with_another_run_s(tmp_path: Path) -> None:
         assert [c.passed for c in evaluate(task, task.shown[0], mine, mine, {"seq": seq})] == [passed]
 
 
+def test_a_row_judges_the_runs_that_it_names_and_no_others(tmp_path: Path) -> None:
+    import tomllib
+
+    data = tomllib.loads(FILES["kernelwright.toml"])
+    data["run"] = [run for run in data["run"] if run.get("role", "shown") == "shown"]
+    data["run"] += [{"name": name, "role": "reference", "command": "./app"} for name in ("seq", "seq, less")]
+    data["run"].append({"name": "less", "role": "held_out", "command": "./app 3"})
+    data["check"] = [
+        {
+            "kind": "row",
+            "runs": [run],
+            "file": "sums.txt",
+            "row": "Base",
+            "reference": {"run": reference, "row": "Base"},
+        }
+        for run, reference in ((data["run"][0]["name"], "seq"), ("less", "seq, less"))
+    ]
+    task = Task.model_validate({**data, "path": tmp_path})
+    large, small = (result(files={"sums.txt": text}) for text in (b"Base 10.5\n", b"Base 3.5\n"))
+    references = {"seq": large, "seq, less": small}
+    assert [c.passed for c in evaluate(task, task.shown[0], large, large, references)] == [True]
+    assert [c.passed for c in evaluate(task, task.held_out[0], small, small, references)] == [True]
+    assert [c.passed for c in evaluate(task, task.held_out[0], large, large, references)] == [False]
+    assert [goal_of(check, task.held_out[0], small, references) is None for check in task.check] == [True, False]
+    data["check"][0]["runs"] = ["seq"]
+    with pytest.raises(ValueError, match=r"check\.runs to name runs that are judged, not 'seq'"):
+        Task.model_validate({**data, "path": tmp_path})
+
+
 def test_the_worst_number_is_named() -> None:
     passed, detail = compare_numbers([1.0, 5.0, 3.1], [1.0, 2.0, 3.0], 1e-3, 0.0)
     assert not passed

@@ -20,12 +20,13 @@ LAYERS = (
     "state source blocks calls candidates preprocessor macros probes screen workspace sandbox toolchain interpose mishaps "
     "commands kernels approval build_cache execute by_hand acceptance "
     "analysis patterns matcher checks conditions limits measure slots "
-    "stats trial tolerance variation store policy",
+    "stats means references trial tolerance variation store policy",
     "pool toolbox tools",
     "policy.endpoint policy.wire policy.local policy.rules policy.scripted chat explain rollout",
     "memory_check other_inputs other_memory doubts verify reward accept briefing",
     "pool.work pool.job pool.remote pool.local pool.cluster pool.opening",
-    "suites proving runner report train init",
+    "init",
+    "suites proving runner report train",
     "cli __main__",
 )
 """From the vocabulary up to the command line: a module imports from its own layer and those above it in this list.
@@ -39,6 +40,7 @@ HEAVY = {
     "peft": ("train", "policy.local"),
     "trl": ("train",),
     "parsl": ("pool.cluster",),
+    "datasets": ("suites.dataset",),
     "matplotlib": ("report",),
 }
 """Optional libraries and the only places that may import them."""

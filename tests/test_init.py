@@ -26,9 +26,10 @@ from kernelwright.init.hot import (
     profile,
 )
 from kernelwright.init.makefile import read_makefile
-from kernelwright.init.meaning import find_numbers, find_times, find_verdicts
+from kernelwright.init.meaning import find_numbers, find_verdicts
 from kernelwright.init.prints import read_prints
 from kernelwright.init.render import quoted
+from kernelwright.init.times import find_times, together
 from kernelwright.sandbox import JobResult
 from kernelwright.source import region_spans
 from kernelwright.task import Build, NumberCheck, PatternCheck, RegexTime, Task, WallTime
@@ -346,13 +347,14 @@ def test_a_trial_run_that_ends_badly_changes_nothing_but_says_so(tmp_path: Path)
 def test_a_file_that_the_program_writes_is_pointed_out_as_evidence(tmp_path: Path) -> None:
     source = OMP_SOURCE.replace("double sum", 'FILE *f = std::fopen("field.txt", "w"); double sum')
     task = drafted(repository(tmp_path, **{"main.cpp": source, "Makefile": OMP_MAKEFILE}), "main.cpp", "main")
-    assert any('writes the file "field.txt"' in note for note in task.notes)
+    assert [(file.path, file.active) for file in task.files] == [("field.txt", False)]
+    assert '# path = "field.txt"' in render(task, tmp_path / "task.toml")
 
 
 def test_a_stream_that_is_opened_later_is_pointed_out_too(tmp_path: Path) -> None:
     source = OMP_SOURCE.replace("double sum", 'std::ofstream f; f.open("field.bin", std::ios::out); double sum')
     task = drafted(repository(tmp_path, **{"main.cpp": source, "Makefile": OMP_MAKEFILE}), "main.cpp", "main")
-    assert any('writes the file "field.bin"' in note for note in task.notes)
+    assert [(file.path, file.active) for file in task.files] == [("field.bin", False)]
 
 
 def test_a_result_beside_a_verdict_is_suggested_and_not_taken(tmp_path: Path) -> None:
@@ -409,6 +411,9 @@ def printed(statement: str) -> tuple[list[object], str]:
         (r'std::println("wall time {:.3f} ms", t);', r"wall time\s*([-+.\w]+) ms", "ms"),
         (r'printf("Total time:\n"); printf("%f s\n", t);', r"Total time:\s*([-+.\w]+) s", "s"),
         (r'printf("Runtime: %f\n", time_ms);', r"Runtime:\s*([-+.\w]+)", "ms"),
+        (r'printf("done in %f s for %d rounds\n", t, n);', r"done in\s*([-+.\w]+) s for\s*", "s"),
+        (r'printf("%f\t#runtime [s]\n", t);', r"([-+.\w]+)\s+#runtime \[s\]", "s"),
+        (r'printf("Total time %f (s) for %d iterations\n", t, n);', r"Total time\s*([-+.\w]+) \(s\) for\s*", "s"),
     ],
 )
 def test_a_printed_time_is_read_with_its_unit(statement: str, pattern: str, unit: str) -> None:
@@ -424,10 +429,16 @@ def test_a_printed_time_is_read_with_its_unit(statement: str, pattern: str, unit
         r'fprintf(out, "time: %f ms\n", t);',
         r'printf("%f\n", t);',
         r'printf("speedup %f\n", t);',
+        r'printf("Error rate: %f\n", t);',
     ],
 )
 def test_what_is_no_time_is_not_taken_for_one(statement: str) -> None:
     assert printed(statement)[0] == []
+
+
+def test_the_label_of_the_next_value_is_no_unit() -> None:
+    times = printed(r'printf("N=%d elapsed time=%f GDOF/s=%f\n", n, t, t);')[0]
+    assert times[0] == (r"N=\s*\S+ elapsed time=\s*([-+.\w]+) GDOF/s=\s*", "s", "lower")
 
 
 def test_a_rate_counts_upwards() -> None:
@@ -451,6 +462,69 @@ void f(bool ok, int errors) {
     assert ("require", "Verification passed", True) in found or ("require", r"\bpassed\b", True) in found
     assert ("forbid", r"\bFAILED\b", True) in found
     assert not any("open" in pattern for _, pattern, _ in found)
+
+
+def test_a_message_of_failure_is_forbidden_and_its_numbers_are_no_results() -> None:
+    body = r"""
+void f(int i, float a, int bad) {
+  printf("mismatch at %d: %f\n", i, a);
+  printf("Error: no table for size=%d\n", i);
+  printf("number of mismatches: %d\n", bad);
+}"""
+    assert checks_of(body) == [
+        ("forbid", r"\bmismatch\b", True),
+        ("number", r"number of mismatches:\s*([-+.\w]+)", True),
+    ]
+
+
+def test_what_a_macro_prints_is_read() -> None:
+    source = b'#define REPORT(t) \\\n  printf("Kernel time: %f (us)\\n", \\\n    t)\nvoid f() { REPORT(1.0); }\n'
+    lines, _ = read_prints(source, "a.cu", "cuda")
+    assert [(line.number, line.function) for line in lines] == [(2, "REPORT")]
+    assert find_times(lines, [], "cuda")[0].unit == "us"
+
+
+def test_a_number_printed_before_the_launch_is_an_input() -> None:
+    source = b"""void f(float n, float r) {
+  printf("value: %f\\n", n);
+  k<<<1, 1>>>();
+  printf("result: %f\\n", r);
+}"""
+    lines, _ = read_prints(source, "a.cu", "cuda")
+    found = find_numbers(lines, [], False, [("a.cu", "f", 3)])
+    assert [check.pattern for check in found] == [r"result:\s*([-+.\w]+)"]
+
+
+def test_the_time_of_a_reference_kernel_is_its_own() -> None:
+    source = b"""void f(float t) {
+  printf("time of sweep: %f ms\\n", t);
+  printf("time of reference: %f ms\\n", t);
+}"""
+    lines, _ = read_prints(source, "a.cu", "cuda")
+    assert "sweep" in find_times(lines, ["sweep"], "cuda", [])[0].pattern
+    assert "reference" in find_times(lines, ["sweep_ref"], "cuda", [("a.cu", "f", 2)])[0].pattern
+
+
+def test_the_times_of_one_kernel_that_is_launched_again_are_one_pattern() -> None:
+    source = b"""void f(float t) {
+  k<float><<<1, 1>>>();
+  printf("kernel time (float): %f ms\\n", t);
+  k<double><<<1, 1>>>();
+  printf("kernel time (double): %f ms\\n", t);
+  other<<<1, 1>>>();
+  printf("kernel time (other): %f ms\\n", t);
+}"""
+    lines, _ = read_prints(source, "a.cu", "cuda")
+    time = find_times(lines, ["k"], "cuda", [("a.cu", "f", 2), ("a.cu", "f", 4)])[0]
+    assert ("float" in time.pattern, "double" in time.pattern, "other" in time.pattern) == (True, True, False)
+
+
+def test_the_times_of_several_kernels_are_one_pattern() -> None:
+    source = b'void f(float t) { printf("a: time %f (us)\\n", t); printf("b: time %f (us)\\n", t); }'
+    lines, _ = read_prints(source, "a.cu", "cuda")
+    both = together([find_times(lines, [kernel], "cuda")[0] for kernel in "ab"])
+    assert both is not None
+    assert (both.pattern, both.aggregate) == (r"(?:a: time\s*|b: time\s*)([-+.\w]+) \(us\)", "sum")
 
 
 def test_a_verdict_that_is_not_compiled_in_stays_a_comment() -> None:

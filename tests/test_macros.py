@@ -154,6 +154,31 @@ def test_tokens_leave_out_spacing_and_line_markers_but_not_the_end_of_a_pragma()
     assert program_tokens(b"a<<<1>>>(b)") == ["a", "<<", "<", "1", ">>", ">", "(", "b", ")"]
 
 
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (b"int a;\nint b;\nint c;", b'# 9 "h"\nint a;\n\nint b ; int c;'),
+        (b"a;\nb;\nb;\nc;", b"a;\nb;\nc;"),
+        (b"a;\nb;\nc;", b"a;\nb;\nb;\nc;"),
+        (b"a\n+\n+\nb", b"a\n++\nb"),
+        (b"f(\n1,\n2\n)\n;", b"f(1, 2);"),
+        (b"#pragma omp for\nfor;\n", b"#pragma omp\nfor for;\n"),
+        (b'R"(a\nb  c\nd)"', b'R"(a\nb c\nd)"'),
+        (b'/* a\n"b\n*/ c;', b'/* a\n"b\n*/ d;'),
+        (b"", b"x"),
+    ],
+)
+def test_reading_only_the_lines_that_differ_says_what_reading_all_says(left: bytes, right: bytes) -> None:
+    around = b"#include_next\nint before;\n"
+    for before, after in (
+        (left, right),
+        (right, left),
+        (left, left),
+        (around + left + around, around + right + around),
+    ):
+        assert same_program(before, after) == (program_tokens(before) == program_tokens(after))
+
+
 needs_gxx = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
 
 

@@ -2,13 +2,14 @@
 
 A task that calls an empty kernel correct would train a model to write empty kernels. So texts that must be rejected are
 tried on the task first, and the unmodified code must not be called faster or slower than itself. Each probe passed,
-failed, or was not applicable for a stated reason; none is silently skipped.
+failed, or was not applicable for a stated reason; none is silently skipped. Where the device is elsewhere, `accept_builds`
+says beforehand what compilers alone can: which tasks are worth the device's time.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,14 +24,14 @@ from kernelwright.sandbox import Sandbox
 from kernelwright.source import unparsed_kernels
 from kernelwright.task import Region, Task
 from kernelwright.trace import Candidate
-from kernelwright.trial import Baseline, CandidateFailed, Progress, build, compare, try_runs
+from kernelwright.trial import Baseline, CandidateFailed, Progress, build, build_original, compare, try_runs
 
-Status = Literal["passed", "failed", "not_applicable"]
+Status = Literal["passed", "failed", "not_applicable", "built"]
 
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """What one probe of one region showed."""
+    """What one probe of one region showed; `built` is that of a text that compiles and was not run."""
 
     probe: str
     region: str
@@ -53,10 +54,12 @@ class Acceptance:
     """The unmodified code against itself."""
     notes: tuple[str, ...]
     sandbox: str
+    ran: bool = True
+    """Whether programs were run; builds alone can refuse a task, and never accept one."""
 
     @property
     def accepted(self) -> bool:
-        return not self.reasons
+        return self.ran and not self.reasons
 
     def to_json(self) -> dict[str, Any]:
         first = self.measurements[0] if self.measurements else None
@@ -64,6 +67,7 @@ class Acceptance:
             "schema": SCHEMA,
             "task": self.task,
             "accepted": self.accepted,
+            "ran": self.ran,
             "reasons": list(self.reasons),
             "baseline": {
                 "samples_s": [pair.base.time_s for pair in first.pairs] if first else [],
@@ -84,9 +88,11 @@ async def accept(
     seed: int | None = None,
     keep: bool = False,
     device: int | None = None,
+    time_budget_s: float | None = None,
     progress: Progress = lambda _: None,
 ) -> Acceptance:
-    """Try every probe on a task, on the first visible accelerator or on `device`.
+    """Try every probe on a task, on the first visible accelerator or on `device`. `time_budget_s` is for the comparison of
+    the unmodified code with itself, by default the task's own; one that it ends has fewer pairs, and says so.
 
     Raises TaskError where the unmodified program is not sound by itself.
     """
@@ -98,7 +104,7 @@ async def accept(
             for kind in KINDS
             for result in await _probe(baseline, region, kind, progress)
         ]
-        unchanged, measurements = await _unchanged(baseline, random.Random(seed), progress)
+        unchanged, measurements = await _unchanged(baseline, random.Random(seed), time_budget_s, progress)
         probes.append(unchanged)
         notes = [*shop.notes, *_unparsed(shop)]
         acceptance = Acceptance(
@@ -108,30 +114,67 @@ async def accept(
         return acceptance
 
 
-async def _probe(baseline: Baseline, region: Region, kind: str, progress: Progress) -> list[ProbeResult]:
+async def accept_builds(
+    task: Task, sandbox: Sandbox, *, keep: bool = False, progress: Progress = lambda _: None
+) -> Acceptance:
+    """What of the acceptance test needs no device: the original builds, a syntax error in a region breaks the build, and
+    the texts that a run must reject compile. It refuses; it never accepts, and nothing is remembered.
+
+    Raises TaskError where the unmodified code does not build.
+    """
+    async with Workshop(task, sandbox, keep) as shop:
+        baseline = Baseline(shop, await build_original(shop, progress), {}, {}, ())
+        probes = [
+            result
+            for region in task.region
+            for kind in KINDS
+            for result in await _probe(baseline, region, kind, progress, _builds)
+        ]
+        notes = (*shop.notes, *_unparsed(shop))
+        return Acceptance(task.name, tuple(_refusals(task, probes)), tuple(probes), (), notes, sandbox.name, ran=False)
+
+
+Judge = Callable[[Baseline, Candidate], Awaitable[tuple[Outcome | None, str]]]
+"""What becomes of a probe's text, with the reason; None where it was built and that is all that was asked."""
+
+
+async def _probe(
+    baseline: Baseline, region: Region, kind: str, progress: Progress, judge: Judge | None = None
+) -> list[ProbeResult]:
     text = baseline.shop.spans[region.name].text
     given = getattr(region.probes, kind, None)
     probes = [Probe(kind, "given", given)] if given is not None else derive(kind, text, baseline.task.language)
     results = []
     for probe in probes:
         progress(f"probe {kind}, region {region.name}, {probe.target}")
-        results.append(await _try(baseline, region.name, probe))
+        results.append(await _try(baseline, region.name, probe, judge or outcome_of))
     return results
 
 
-async def _try(baseline: Baseline, region: str, probe: Probe) -> ProbeResult:
+async def _try(baseline: Baseline, region: str, probe: Probe, judge: Judge) -> ProbeResult:
     if probe.text is None:
         return ProbeResult(probe.kind, region, probe.target, "not_applicable", None, probe.reason)
-    outcome, reason = await outcome_of(baseline, Candidate({region: probe.text}))
+    outcome, reason = await judge(baseline, Candidate({region: probe.text}))
     status: Status = "passed" if outcome is not Outcome.CORRECT else "failed"
     if probe.kind == "broken":
         status = "passed" if outcome is Outcome.BUILD_FAILED else "failed"
+    elif outcome is None:
+        status = "built"
     elif outcome is Outcome.BUILD_FAILED:
         status = "not_applicable"
         reason = f"its text does not compile here: {reason.strip()[-200:]}"
     elif outcome is Outcome.CORRECT:
         reason = "every check passed all the same"
-    return ProbeResult(probe.kind, region, probe.target, status, outcome.value, reason.strip()[:300])
+    said = outcome.value if outcome is not None else None
+    return ProbeResult(probe.kind, region, probe.target, status, said, reason.strip()[:300])
+
+
+async def _builds(baseline: Baseline, candidate: Candidate) -> tuple[Outcome | None, str]:
+    try:
+        await build(baseline, candidate)
+    except CandidateFailed as failure:
+        return failure.outcome, failure.reason
+    return None, "it was built, and not run"
 
 
 async def outcome_of(baseline: Baseline, candidate: Candidate) -> tuple[Outcome, str]:
@@ -148,14 +191,14 @@ async def outcome_of(baseline: Baseline, candidate: Candidate) -> tuple[Outcome,
 
 
 async def _unchanged(
-    baseline: Baseline, rng: random.Random, progress: Progress
+    baseline: Baseline, rng: random.Random, time_budget_s: float | None, progress: Progress
 ) -> tuple[ProbeResult, list[Measurement]]:
     """The unmodified code against a second build of itself; failing needs two comparisons that say so.
 
     Raises TaskError where it fails now and then, whichever of the two builds it is.
     """
     try:
-        return await _compared_with_itself(baseline, rng, progress)
+        return await _compared_with_itself(baseline, rng, time_budget_s or baseline.task.verify.budget_s, progress)
     except CandidateFailed as failure:
         raise TaskError(
             f"{baseline.task.path}: the unmodified program, built once more, failed: {failure.reason}",
@@ -165,7 +208,7 @@ async def _unchanged(
 
 
 async def _compared_with_itself(
-    baseline: Baseline, rng: random.Random, progress: Progress
+    baseline: Baseline, rng: random.Random, time_budget_s: float, progress: Progress
 ) -> tuple[ProbeResult, list[Measurement]]:
     task = baseline.task
     built = await build(baseline, Candidate())
@@ -174,7 +217,7 @@ async def _compared_with_itself(
         progress(f"probe unchanged, comparison {attempt}")
         measurements.append(
             await compare(
-                baseline, built, task.shown[0], EVALUATE, rng=rng, time_budget_s=task.verify.budget_s, progress=progress
+                baseline, built, task.shown[0], EVALUATE, rng=rng, time_budget_s=time_budget_s, progress=progress
             )
         )
         if measurements[-1].comparison not in (Comparison.FASTER, Comparison.SLOWER):
@@ -200,7 +243,7 @@ def _refusals(task: Task, probes: Sequence[ProbeResult]) -> list[str]:
                 reasons.append(f"region {region.name!r}: no probe {kind} could be made; give one in region.probes")
         shown = [probe for probe in mine if probe.probe in ("null", "constant")]
         failed = [probe for probe in shown if probe.status == "failed"]
-        caught = {probe.target for probe in shown if probe.status == "passed"}
+        caught = {probe.target for probe in shown if probe.status in ("passed", "built")}
         reasons += [
             f"region {region.name!r}, probe {probe.probe} ({probe.target}) is called correct: the checks do not see "
             "what the region computes"

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from kernelwright import macros
-from kernelwright.commands import tool_path
+from kernelwright.commands import compiler_environment, tool_path
 from kernelwright.errors import TaskError
 from kernelwright.execute import REPO, Workshop
 from kernelwright.sandbox import Bind, Job, JobResult, Limits
@@ -37,11 +37,12 @@ async def analysing(
         for command in shop.plan.append
     ]
     limits = Limits(task.build.timeout_s, task.needs.memory_bytes, 4096)
+    env = {"PATH": tool_path(), **compiler_environment(task.language)}
     async with shop.spliced_slot(candidate) as slot:
 
         async def exec_(argv: Sequence[str], cwd: str) -> JobResult:
             bind = Bind(slot.folder, REPO, writable=True)
-            return await shop.run_job(Job(tuple(argv), cwd, (bind,), {"PATH": tool_path()}, limits))
+            return await shop.run_job(Job(tuple(argv), cwd, (bind,), env, limits))
 
         yield commands, exec_, moved(shop.spans, candidate.code)
 
@@ -54,13 +55,23 @@ async def expand_macros(shop: Workshop) -> None:
     Raises TaskError where nothing can be expanded, or no command reads the file.
     """
     spans, files = dict(shop.spans), {file: (shop.pristine / file).read_bytes() for file in shop.region_files}
+    last: dict[tuple[str, bytes], bytes] = {}
+
+    async def preprocessed(file: str, data: bytes) -> bytes:
+        """Kept once: what one region's expansion ends with, the next one's begins from."""
+        if (file, data) not in last:
+            output = await _preprocessed(shop, file, data)
+            last.clear()
+            last[file, data] = output
+        return last[file, data]
+
     for span in sorted(shop.spans.values(), key=lambda span: span.start, reverse=True):
         region = shop.task.region_named(span.region)
         if region is None or not region.expand_macros:
             continue
         before = files[span.file]
         headers = {name: to_lf((shop.pristine / name).read_bytes()) for name in region.expand_macros}
-        expansion = await macros.expand_proven(before, headers, span, partial(_preprocessed, shop, span.file))
+        expansion = await macros.expand_proven(before, headers, span, partial(preprocessed, span.file))
         files[span.file] = expansion.data
         grown = len(expansion.data) - len(before), expansion.data.count(b"\n") - before.count(b"\n")
         for other in list(spans.values()):
@@ -85,7 +96,7 @@ async def _preprocessed(shop: Workshop, file: str, data: bytes) -> bytes:
             macros.preprocess_arguments(command),
             command.cwd,
             (Bind(slot.folder, REPO, writable=True),),
-            {"PATH": tool_path()},
+            {"PATH": tool_path(), **compiler_environment(shop.task.language)},
             Limits(shop.task.build.timeout_s, output_bytes=2**28),
         )
         result = await shop.run_job(job)
@@ -114,7 +125,7 @@ async def compile_file(shop: Workshop, code: str, arguments: Sequence[str]) -> J
     binds = (Bind(folder, ALONE, writable=True), Bind(microbench.header_folder(), "/kw/include"))
     include = f"-I{shop.sandbox.inside(microbench.header_folder(), '/kw/include')}"
     argv = (*compiler, "-O2", "-std=c++17", include, name, *arguments, "-o", "program")
-    env = {"PATH": tool_path(), **({"HIP_PLATFORM": "amd"} if shop.task.language == "hip" else {})}
+    env = {"PATH": tool_path(), **compiler_environment(shop.task.language)}
     limits = Limits(shop.task.build.timeout_s, shop.task.needs.memory_bytes, 4096)
     return await shop.run_job(Job(argv, ALONE, binds, env, limits))
 

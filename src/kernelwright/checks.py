@@ -243,7 +243,7 @@ def _evaluate(
 ) -> Iterator[CheckResult]:
     for at, check in enumerate(task.check):
         judge = _judge(check, result, base, references, measured.get(at))
-        if isinstance(check, FileCheck) and check.path not in run.outputs:
+        if not _reaches(check, run):
             continue
         name = check.kind if not isinstance(check, PatternCheck) else f"{check.kind} {check.pattern!r}"
         try:
@@ -251,6 +251,13 @@ def _evaluate(
         except Unreadable as reason:
             passed, detail = False, str(reason)
         yield CheckResult(name, run.name, passed, detail)
+
+
+def _reaches(check: Check, run: Run) -> bool:
+    """Whether a check says anything of a run."""
+    if isinstance(check, FileCheck):
+        return check.path in run.outputs
+    return not (isinstance(check, RowCheck) and check.runs and run.name not in check.runs)
 
 
 _Judge = Callable[[], tuple[bool, str]]
@@ -330,10 +337,12 @@ def _printed(check: NumberCheck, result: RunResult) -> list[str | None]:
 
 def numbers_of(check: Check, run: Run, result: RunResult) -> Numbers | None:
     """What a check reads of one run to compare it; None where it compares no numbers of this run. Raises Unreadable."""
+    if not _reaches(check, run):
+        return None
     if isinstance(check, NumberCheck) and check.compares:
         printed = [text or "" for text in _printed(check, result)]
         return Numbers(_numbers(check, result), printed, check.aggregate)
-    if isinstance(check, FileCheck) and check.path in run.outputs and check.dtype != "bytes":
+    if isinstance(check, FileCheck) and check.dtype != "bytes":
         return _numbers_of_file(check, result)
     if isinstance(check, RowCheck):
         return _numbers_of_row(result, check.file, check.row)
@@ -341,8 +350,8 @@ def numbers_of(check: Check, run: Run, result: RunResult) -> Numbers | None:
 
 
 def goal_of(check: Check, run: Run, base: RunResult, references: Mapping[str, RunResult]) -> Numbers | None:
-    """What a check compares the numbers of one run with. Raises Unreadable."""
-    if isinstance(check, RowCheck):
+    """What a check compares the numbers of one run with; None as `numbers_of`. Raises Unreadable."""
+    if isinstance(check, RowCheck) and _reaches(check, run):
         return _numbers_of_row(references[check.reference.run], check.file, check.reference.row)
     return numbers_of(check, run, base)
 

@@ -44,6 +44,11 @@ def _tool_path(path: str) -> str:
     return ":".join(dict.fromkeys([*folders, *cuda, "/usr/local/bin", "/usr/bin", "/bin"]))
 
 
+def compiler_environment(language: str) -> dict[str, str]:
+    """What compilers of a task's language must be told: hipcc turns into nvcc wherever it finds one."""
+    return {"HIP_PLATFORM": "amd"} if language == "hip" else {}
+
+
 def visible_devices(only: int | None = None) -> dict[str, str]:
     """The user's choice of accelerators, which a job's own environment must repeat; or `only` that one of the machine's."""
     if only is not None:

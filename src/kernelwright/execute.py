@@ -22,7 +22,7 @@ from kernelwright import build_cache, interpose, mishaps
 from kernelwright.approval import Approval, candidate_piece
 from kernelwright.build_cache import KeptBuild
 from kernelwright.checks import RunResult, files_of
-from kernelwright.commands import tool_path, visible_devices, words
+from kernelwright.commands import compiler_environment, tool_path, visible_devices, words
 from kernelwright.errors import CandidateError, InfrastructureError, JobFault, JobLost, KernelwrightError, TaskError
 from kernelwright.interpose import Plan, Recorded
 from kernelwright.kernels import KernelTiming, Recorder
@@ -486,6 +486,7 @@ class Workshop:
         inside = {bind.inside: self.sandbox.inside(bind.source, bind.inside) for bind in binds}
         env = {
             "PATH": f"{inside['/kw/compilers']}:{tool_path()}",
+            **compiler_environment(self.task.language),
             "KW_PLAN": inside["/kw/plan"],
             "KW_RECORD": inside["/kw/record"],
             "KW_REPO": inside[REPO],

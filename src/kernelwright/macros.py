@@ -201,9 +201,33 @@ def program_tokens(preprocessed: bytes) -> list[str]:
     return tokens
 
 
+_SPANS_LINES = re.compile(rb'R"|/\*|\\\r?\n')
+
+
 def same_program(before: bytes, after: bytes) -> bool:
-    """Whether two outputs of the preprocessor are the same tokens."""
+    """Whether two outputs of the preprocessor are the same tokens.
+
+    Both are mostly what headers hold, so only what lies between their equal first and last lines is read token by token;
+    all of it where a token might go on in another line.
+    """
+    if not (_SPANS_LINES.search(before) or _SPANS_LINES.search(after)):
+        before, after = _apart_lines(_program_lines(before), _program_lines(after))
     return program_tokens(before) == program_tokens(after)
+
+
+def _program_lines(preprocessed: bytes) -> list[bytes]:
+    """The lines that hold tokens: no line markers, and no blank ones."""
+    return [
+        line for line in preprocessed.splitlines() if line.strip() and not re.match(rb"\s*#\s*(?:line\s+)?\d", line)
+    ]
+
+
+def _apart_lines(left: list[bytes], right: list[bytes]) -> tuple[bytes, bytes]:
+    """What is left of both without the lines with which both begin and end."""
+    least = min(len(left), len(right))
+    first = next((at for at in range(least) if left[at] != right[at]), least)
+    last = next((at for at in range(least - first) if left[-1 - at] != right[-1 - at]), least - first)
+    return b"\n".join(left[first : len(left) - last]), b"\n".join(right[first : len(right) - last])
 
 
 def preprocess_arguments(command: CompileCommand) -> tuple[str, ...]:

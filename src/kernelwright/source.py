@@ -12,7 +12,7 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import tree_sitter
@@ -113,6 +113,12 @@ def depth_of(node: tree_sitter.Node) -> int:
 
 def find_functions(data: bytes, language: str) -> list[Function]:
     """All function definitions, in source order."""
+    return list(_functions(data, language))
+
+
+@lru_cache(maxsize=64)
+def _functions(data: bytes, language: str) -> tuple[Function, ...]:
+    """Kept for a while, since one file is asked for each of its kernels."""
     found = []
     for node in walk(parse(data, language).root_node):
         if node.type != "function_definition":
@@ -132,7 +138,7 @@ def find_functions(data: bytes, language: str) -> list[Function]:
                 outer.start_point.row + 1,
             )
         )
-    return found
+    return tuple(found)
 
 
 def function_name(definition: tree_sitter.Node) -> str | None:

@@ -283,6 +283,8 @@ class RowCheck(Model):
     """A row of a table, found by its first word, against a row of another run's table."""
 
     kind: Literal["row"]
+    runs: tuple[str, ...] = ()
+    """The runs that it judges, where a run of another size has a reference of its own; all where none is named."""
     file: RepoPath
     row: str
     reference: RowReference
@@ -380,6 +382,9 @@ class Task(Model):
                 raise ValueError(
                     f'check.reference.run to be a run with role = "reference", not {check.reference.run!r}'
                 )
+            judged = {run.name for run in self.run} - references
+            if isinstance(check, RowCheck) and (unknown := set(check.runs) - judged):
+                raise ValueError(f"check.runs to name runs that are judged, not {min(unknown)!r}")
             path = getattr(check, "path", None)
             if path and not any(path in run.outputs for run in self.run if run.role != "reference"):
                 raise ValueError(f"the file {path!r} of a check to be among the outputs of a run")

@@ -22,6 +22,7 @@ from kernelwright.execute import BuildFailure, Built, Workshop, failure_of
 from kernelwright.limits import fastest_possible, learn
 from kernelwright.measure import KERNEL_S, Budget, Measurement, Pair, Sample
 from kernelwright.outcome import CheckResult, Outcome
+from kernelwright.references import reference_run
 from kernelwright.screen import screen
 from kernelwright.slots import available_cores, slot
 from kernelwright.source import find_functions
@@ -91,7 +92,7 @@ async def open_baseline(
     references: dict[str, RunResult] = {}
     for run in shop.task.references:
         progress(f"running the reference: {run.name}")
-        references[run.name] = await shop.run(built, run)
+        references[run.name] = await reference_run(shop, built, run)
         if failure := failure_of(references[run.name], run.timeout_s):
             raise TaskError(
                 f"{shop.task.path}: the reference {failure[1]}",

@@ -7,8 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.toolchain import CompileCommand, Exec, hip
+from kernelwright.analysis import analysing
+from kernelwright.execute import BuildFailure, Workshop
+from kernelwright.sandbox.backends import open_sandbox
+from kernelwright.suites.make import AnyBuild
+from kernelwright.task import Task
+from kernelwright.task_file import load_task
+from kernelwright.toolchain import CompileCommand, Exec, Report, hip
 from kernelwright.toolchain.device_code import mix_amdgcn, parse_amdgcn
+from kernelwright.trace import Candidate
 
 SOURCE = """\
 #include <hip/hip_runtime.h>
@@ -48,12 +55,15 @@ _Z3addPf:                               ; @_Z3addPf
     assert hip.parse_resources(text) == {"_Z3addPf": hip.Resources(6, 17, 416, 256, 8)}
 
 
+def require_hipcc(source: Path) -> None:
+    trial = ["env", "HIP_PLATFORM=amd", "hipcc", "--offload-arch=gfx90a", "-fsyntax-only", str(source)]
+    if shutil.which("hipcc") is None or subprocess.run(trial, capture_output=True).returncode != 0:
+        pytest.skip("no working hipcc for AMD on this machine")
+
+
 def test_a_hip_kernel_is_reported_where_hipcc_works(tmp_path: Path, exec_here: Exec) -> None:
     (tmp_path / "work.hip").write_text(SOURCE)
-    hipcc = shutil.which("hipcc")
-    trial = ["env", "HIP_PLATFORM=amd", "hipcc", "--offload-arch=gfx90a", "-fsyntax-only", "work.hip"]
-    if hipcc is None or subprocess.run(trial, cwd=tmp_path, capture_output=True).returncode != 0:
-        pytest.skip("no working hipcc for AMD on this machine")
+    require_hipcc(tmp_path / "work.hip")
     command = CompileCommand(
         ("hipcc", "-O3", "--offload-arch=gfx906", "-c", "work.hip", "-o", "work.o"),
         str(tmp_path),
@@ -66,3 +76,53 @@ def test_a_hip_kernel_is_reported_where_hipcc_works(tmp_path: Path, exec_here: E
     assert kernel["resources"]["lds_bytes"] == 256
     assert any("float to double" in note for note in kernel["notes"])
     assert "An innermost loop" in report.text
+
+
+MAKEFILE = """\
+CC = hipcc
+CFLAGS := $(EXTRA_CFLAGS) -std=c++17 -O2
+main: main.cu
+\t$(CC) $(CFLAGS) main.cu -o $@
+run: main
+\t./main
+"""
+MAIN = """
+#include <cstdio>
+int main() {
+    float *y = nullptr, *x = nullptr, gpu_time = 1;
+    add<<<1, 64>>>(y, x, 0);
+    printf("kernel time %f ms\\n", gpu_time);
+    puts(hipDeviceSynchronize() == hipSuccess ? "PASS" : "FAIL");
+}
+"""
+
+
+def test_a_hip_makefile_becomes_a_task_that_compiles_for_amd_and_is_looked_at(tmp_path: Path) -> None:
+    repo, out = tmp_path / "repo", tmp_path / "tasks"
+    repo.mkdir()
+    (repo / "main.cu").write_text(SOURCE + MAIN)
+    (repo / "Makefile").write_text(MAKEFILE)
+    require_hipcc(repo / "main.cu")
+    (made,) = asyncio.run(AnyBuild(repo).make("main.cu", out, None, print)).tasks
+    task = load_task(out / made.file)
+    assert task.language == "hip"
+    assert task.build.command == "make -B -j{jobs} 'EXTRA_CFLAGS=--offload-arch={arch} {flags}'"
+    report, placed = asyncio.run(looked_at(task))
+    (kernel,) = report.data["kernels"]
+    assert report.data["arch"].startswith("gfx")
+    assert kernel["resources"]["lds_bytes"] == 256
+    assert placed == ["-O2", "-O3", "-munsafe-fp-atomics"]
+
+
+async def looked_at(task: Task) -> tuple[Report, list[str]]:
+    """The compiler's report on the region, and the -O and -m arguments of a candidate's own build of it."""
+    async with Workshop(task, open_sandbox()) as shop:
+        await shop.build_baseline()
+        span = shop.spans["add"]
+        async with analysing(shop, Candidate()) as (commands, exec_, _):
+            report = await hip.report(
+                commands[0], span.file, (span.first_line, span.last_line), ["add"], exec_, shop.arch
+            )
+        built = await shop.build(Candidate(compile_args=("-O3", "-munsafe-fp-atomics")))
+        assert not isinstance(built, BuildFailure), built.log
+        return report, [word for word in built.commands[0].argv if word.startswith(("-O", "-m"))]

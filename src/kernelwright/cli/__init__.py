@@ -22,6 +22,7 @@ from kernelwright.cli.pool import pools
 from kernelwright.cli.run import optimize, rules
 from kernelwright.cli.start import init
 from kernelwright.cli.streams import open_streams
+from kernelwright.cli.tasks import tasks
 from kernelwright.errors import InfrastructureError, Interrupted, KernelwrightError, UsageError
 
 
@@ -34,7 +35,7 @@ def app() -> None:
     """
 
 
-for command in (doctor, init, check, verify, bench, optimize, show, apply, runs, clean, rules, pools):
+for command in (doctor, init, check, verify, bench, optimize, show, apply, runs, clean, rules, pools, tasks):
     app.add_command(command)
 
 

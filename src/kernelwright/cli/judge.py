@@ -15,6 +15,7 @@ from kernelwright import verify as verifying
 from kernelwright.candidates import from_patch, from_revision, read_candidate
 from kernelwright.checks import read_time
 from kernelwright.cli import present
+from kernelwright.cli.mass import check_all
 from kernelwright.cli.options import (
     Isolation,
     Number,
@@ -38,6 +39,7 @@ from kernelwright.sandbox.attacks import all_attacks, name_of
 from kernelwright.sandbox.backends import open_sandbox
 from kernelwright.slots import available_cores, slot
 from kernelwright.stats import relative_noise
+from kernelwright.suites.mass import How, is_folder_of_tasks
 from kernelwright.task import Task
 from kernelwright.task_file import load_task
 from kernelwright.toolchain import Finding, peaks
@@ -110,22 +112,57 @@ def _attack(isolation: Isolation, as_json: bool) -> None:
     raise click.exceptions.Exit(1 if through else 0)
 
 
-@click.command(short_help="Test a task before anything is judged by it.")
+@click.command(short_help="Test a task, or a folder of many, before anything is judged by it.")
 @TASK
 @click.option("--seed", type=int, help="Of the order in which original and candidate run (default: a new one).")
+@click.option("--builds-only", is_flag=True, help="Only what needs no device: build the original and the probes.")
+@click.option("--time-limit", type=Number(min=1), metavar="S", help="Seconds for the unmodified code against itself.")
+@click.option("--sample", type=click.IntRange(1), metavar="N", help="Of a folder: N tasks at random, by --seed.")
+@click.option("--pool", metavar="POOL.toml", type=click.Path(path_type=Path), help="Of a folder: where the jobs run.")
+@click.option("--anew", is_flag=True, help="Of a folder: ask again what was answered before.")
+@click.option(
+    "--out", metavar="FILE", type=click.Path(path_type=Path), help="Of a folder: every answer, a JSON line each."
+)
 @sandbox_options
 @json_option
-def check(task: Path, seed: int | None, isolation: Isolation, keep_workspace: bool, as_json: bool) -> None:
-    """Test a TASK (a task file or its folder) before anything is judged by it. Exit code 1: refused."""
+def check(
+    task: Path,
+    seed: int | None,
+    builds_only: bool,
+    time_limit: float | None,
+    sample: int | None,
+    pool: Path | None,
+    anew: bool,
+    out: Path | None,
+    isolation: Isolation,
+    keep_workspace: bool,
+    as_json: bool,
+) -> None:
+    """Test a TASK (a task file or its folder) before anything is judged by it, or every task below a folder, several at a
+    time; interrupted, the same command goes on. Exit code 1: refused."""
+    if is_folder_of_tasks(task):
+        if keep_workspace:
+            raise UsageError("--keep-workspace with a folder of tasks", "one task", "one of its files")
+        how = How(builds_only, time_limit, seed or 0)
+        check_all(task, how, sample, pool, anew, out, isolation, as_json)
+    for name, given in (("--sample", sample), ("--pool", pool), ("--anew", anew), ("--out", out)):
+        if given:
+            raise UsageError(f"{name} with a single task", "a folder of tasks", f"without {name}")
     loaded = load_task(task)
     sandbox = sandbox_for(isolation)
     with kept_workspaces(keep_workspace), progress_display() as progress:
-        acceptance = run_async(accepting.accept(loaded, sandbox, seed=seed, keep=keep_workspace, progress=progress))
+        if builds_only:
+            testing = accepting.accept_builds(loaded, sandbox, keep=keep_workspace, progress=progress)
+        else:
+            testing = accepting.accept(
+                loaded, sandbox, seed=seed, keep=keep_workspace, time_budget_s=time_limit, progress=progress
+            )
+        acceptance = run_async(testing)
     if as_json:
         print_json(acceptance.to_json())
     else:
         present.acceptance(console, acceptance)
-    raise click.exceptions.Exit(0 if acceptance.accepted else 1)
+    raise click.exceptions.Exit(1 if acceptance.reasons else 0)
 
 
 @click.command(short_help="Judge one candidate: is it right, is it faster?")

@@ -18,7 +18,12 @@ from kernelwright.outcome import Comparison, Outcome, Verdict
 from kernelwright.toolchain import Finding
 from kernelwright.trace import Message
 
-STATUS = {"passed": "[green]passed[/]", "failed": "[red]failed[/]", "not_applicable": "[dim]not applicable[/]"}
+STATUS = {
+    "passed": "[green]passed[/]",
+    "failed": "[red]failed[/]",
+    "not_applicable": "[dim]not applicable[/]",
+    "built": "[green]built[/]",
+}
 GOOD = {Comparison.FASTER: "green", Comparison.SLOWER: "red"}
 
 
@@ -60,9 +65,12 @@ def acceptance(console: Console, result: Acceptance) -> None:
         first = result.measurements[0]
         noise = f", noise {first.base_noise:.2%}" if first.base_noise is not None else ""
         console.print(f"baseline {seconds(first.base_s)}{noise}")
-    console.print(
-        f"[bold green]accepted[/] {result.task}" if result.accepted else f"[bold red]refused[/] {result.task}"
-    )
+    if result.reasons:
+        console.print(f"[bold red]refused[/] {result.task}")
+    elif result.accepted:
+        console.print(f"[bold green]accepted[/] {result.task}")
+    else:
+        console.print(f"[bold]builds[/] {result.task}: nothing was run, so it is not accepted yet")
     for reason in result.reasons:
         console.print(Text(f"  {reason}"))
 

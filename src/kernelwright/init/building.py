@@ -5,31 +5,20 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from kernelwright.init import cmake
+from kernelwright.init.calling import assignments, build_command, overriding
+from kernelwright.init.flags import Have, fitted, libraries
 from kernelwright.init.makefile import MAKEFILES, RUN_TARGETS, Makefile, Rule, read_makefile
+from kernelwright.init.programs import programs_of
+from kernelwright.init.runs import NO_RUN, RunDraft, read_runs
 from kernelwright.toolchain import Exec
 
-_FLAG_VARIABLE = re.compile(r"(?:EXTRA|USER|ADD|ADDITIONAL|MY|X)_?[A-Z_]*FLAGS")
-_ARCH_VARIABLES = ("ARCH", "CUDA_ARCH", "GPU_ARCH", "SM", "SMS", "SM_ARCH", "HIP_ARCH", "GPU_TARGET")
-_COMPILERS = ("nvcc", "hipcc", "g++", "gcc", "clang++", "clang", "c++", "cc")
-_FOREIGN_FLAG = re.compile(
-    r"-f?i?q?openmp(?:=\w+)?|-fopenmp-targets=.*|-fopenmp-version=.*|-Xopenmp-target.*|-mp(?:=\w+)?|--offload-arch=.*|"
-    r"-march=gfx\w+|-gpu=\w+|-D__STRICT_ANSI__|-qopt.*|-xHost|-fp-model.*|-ipo|-Minfo.*|-fast|-target|-cuda|-foffload.*"
-)
-_NO_LIBRARY = {"m", "pthread", "dl", "rt", "stdc++", "c", "gcc", "cudart", "cuda", "gomp", "amdhip64"}
-
-
-@dataclass(frozen=True)
-class RunDraft:
-    name: str
-    command: str
-    env: Mapping[str, str] = field(default_factory=dict)
-    role: str = "shown"
-    note: str = ""
-    active: bool = True
+_BESIDE = ("build", "make", "Build")
+"""Folders beside or above the sources in which a Makefile for them may lie."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +32,10 @@ class Building:
     runs: tuple[RunDraft, ...]
     source: str
     """The file that all this was read from, and how."""
+    described: Path | None = None
+    """The Makefile or CMakeLists.txt; without one it is a single compiler call."""
+    named: tuple[Path, ...] = ()
+    """The sources of its program, where the description lists them."""
     configure: str | None = None
     arch: str | None = None
     defines: frozenset[str] = frozenset()
@@ -54,213 +47,127 @@ class Building:
     notes: tuple[str, ...] = ()
 
 
-Have = Callable[[str], object]
-"""Whether a program is installed, as `shutil.which` says."""
+@dataclass(frozen=True)
+class Description:
+    """A file that says how a program is built, and the folder in which make or cmake is started."""
+
+    path: Path
+    folder: Path
+
+    @property
+    def options(self) -> list[str]:
+        """What make needs to be told to find it."""
+        name = os.path.relpath(self.path, self.folder)
+        return [] if name in MAKEFILES else ["-f", name]
+
+
+def description_of(file: Path, root: Path) -> Description | None:
+    """The build description nearest to `file`, no higher than `root`: a Makefile or CMakeLists.txt in a folder above it,
+    a Makefile of another name there, or one in a folder `build` beside it that names the file."""
+    for folder in file.parents:
+        found = next((folder / name for name in MAKEFILES if (folder / name).is_file()), None)
+        wraps = found is not None and (folder / cmake.LISTS).is_file() and re.search(r"\bcmake\b", _read(found))
+        if found is not None and not wraps:
+            return Description(found, folder)
+        if (folder / cmake.LISTS).is_file() and (project := cmake.project_above(file, root)) is not None:
+            return Description(project / cmake.LISTS, project)
+        for path in _other_makefiles(folder):
+            if _word(file.name, _read(path)) or _word(f"{file.stem}.o", _read(path)):
+                return Description(path, _starting_folder(path, file))
+        if folder == root:
+            return None
+    return None
+
+
+def _other_makefiles(folder: Path) -> list[Path]:
+    """Makefiles of other names in a folder, and all in those beside it that are made for building."""
+    own = [path for path in sorted(folder.glob("[Mm]akefile.*")) if path.suffix not in (".in", ".am", ".include")]
+    beside = [
+        path for up in (folder, folder.parent) for name in _BESIDE for path in sorted((up / name).glob("[Mm]akefile*"))
+    ]
+    return [path for path in (*own, *sorted(folder.glob("*.mk")), *beside) if path.is_file()]
+
+
+def _word(name: str, text: str) -> bool:
+    return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", text) is not None
+
+
+def _starting_folder(path: Path, file: Path) -> Path:
+    """Where make is to be started: beside the Makefile where its rules find their sources from there, else beside the
+    sources."""
+    made = read_makefile(path)
+    needed = {
+        need for rule in made.rules for need in made.expand(" ".join(rule.needs)).split() if need.endswith(file.suffix)
+    }
+    here = sum((path.parent / need).is_file() for need in needed)
+    there = sum((file.parent / need).is_file() for need in needed)
+    return file.parent if there > here else path.parent
 
 
 async def read_building(file: Path, root: Path, language: str, openmp: bool, have: Have, run: Exec | None) -> Building:
     """Read the nearest build description above `file`, no higher than `root`; without one, a single compiler call."""
-    folder = file.parent
-    while True:
-        made = next((folder / name for name in MAKEFILES if (folder / name).is_file()), None)
-        if made is not None:
-            return await _from_makefile(made, root, language, openmp, have, run)
-        if (folder / "CMakeLists.txt").is_file() and "add_executable" in _read(folder / "CMakeLists.txt"):
-            return _from_cmake(folder, language, openmp)
-        if folder in (root, folder.parent):
-            return _alone(file, language, openmp)
-        folder = folder.parent
+    found = description_of(file, root)
+    if found is None:
+        return _alone(file, language, openmp)
+    if found.path.name == cmake.LISTS:
+        return _from_cmake(found.folder, file, language, openmp)
+    return await _from_makefile(found, file, root, language, openmp, have, run)
 
 
 def _read(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace")
 
 
-async def _from_makefile(path: Path, root: Path, language: str, openmp: bool, have: Have, run: Exec | None) -> Building:
-    made = read_makefile(path)
-    overrides, notes = _overrides(made, language, have)
-    made = read_makefile(path, overrides)
+async def _from_makefile(
+    found: Description, file: Path, root: Path, language: str, openmp: bool, have: Have, run: Exec | None
+) -> Building:
+    path = found.path
+    made = read_makefile(path, folder=found.folder)
+    mpi = bool(have("mpicc")) and not made.undefined("MPI")
+    overrides, notes = overriding(made, language, have)
+    made = read_makefile(path, overrides, found.folder)
     rule = made.rule(*RUN_TARGETS)
     lines, how = (made.recipe(rule) if rule else []), f"{path.name}, read without running make"
     if run is not None and rule is not None:
-        answered = await _asked(run, path.parent.relative_to(root).as_posix(), made, rule, overrides)
+        folder = found.folder.relative_to(root).as_posix()
+        answered = await _asked(run, folder, made, rule, [*found.options, *assignments(overrides)])
         if answered is not None:
             lines, how = answered, f"{path.name}, by make -n"
-    runs, run_notes = _runs(lines, rule)
-    artifact = _artifact(made, runs)
-    command, build_notes, use_openmp = _build_command(made, overrides, language, artifact, openmp, have)
-    text = " ".join([made.expand(made.text), *(" ".join(made.recipe(rule)) for rule in made.rules if rule.recipe)])
+    runs, run_notes = read_runs(lines, rule is not None)
+    artifact, programs = _artifact(made, runs), programs_of(made, file)
+    another = bool(programs) and artifact not in {os.path.normpath(program.target) for program in programs}
+    if another:
+        artifact = os.path.normpath(programs[0].target)
+        runs, run_notes = [], [*run_notes, f"{NO_RUN} is for another program than {artifact}: fill in the command."]
+    command, build_notes, use_openmp = build_command(made, found.options, overrides, language, artifact, openmp, mpi)
+    command += f" {programs[0].target}" if another else ""
+    plain = re.sub(r"(?m)(?<!\\)#.*$", "", made.text)
+    recipes = " ".join(line for one in made.rules if one is not rule for line in made.recipe(one))
+    text = f"{made.expand(plain)} {recipes}"
     flags = " ".join(made.value(name) for name in sorted(made.variables))
     mentioned = set(re.findall(r"(?:-I|-L)?((?:\.\./)+[\w./+-]+|\.\.(?=\s|$))", text))
+    if not path.is_relative_to(found.folder):
+        mentioned.add(os.path.relpath(path, found.folder))
+    linked = f"{flags} {recipes}" if mpi else " ".join(fitted(f"{flags} {recipes}".split(), "", mpi))
     return Building(
-        path.parent, command, artifact, tuple(runs), how,
-        arch=None, defines=frozenset(re.findall(r"-D(\w+)", flags)),
+        found.folder, command, artifact, tuple(runs), how, described=path,
+        named=programs[0].sources if another else (),
+        defines=frozenset(re.findall(r"-D(\w+)", flags if mpi else linked)),
         includes=tuple(dict.fromkeys(re.findall(r"-I\s*([\w./+-]+)", text))),
-        mentioned=tuple(sorted(mentioned)), libraries=_libraries(flags + " " + text), openmp=use_openmp,
+        mentioned=tuple(sorted(mentioned)), libraries=libraries(linked), openmp=use_openmp,
         notes=(*notes, *run_notes, *build_notes),
     )  # fmt: skip
 
 
-def _libraries(text: str) -> tuple[str, ...]:
-    named = dict.fromkeys(re.findall(r"(?<!\S)-l([A-Za-z][\w+.-]*)", text))
-    return tuple(name for name in named if name not in _NO_LIBRARY)
-
-
-def _compiler_variable(made: Makefile) -> str | None:
-    """The variable that stands first in the recipes that compile."""
-    recipes = " ".join(line for rule in made.rules for line in rule.recipe)
-    words: list[str] = re.findall(r"\$[({](\w+)[)}]", recipes)
-    for word in words:
-        if word in ("CC", "CXX", "NVCC", "HIPCC", "CPP", "COMPILER", "CUDA_CC", "LD"):
-            return word
-    return None
-
-
-def _overrides(made: Makefile, language: str, have: Have) -> tuple[dict[str, str], list[str]]:
-    """Variables to give to make so that a compiler of this machine is used (only for C++)."""
-    variable = _compiler_variable(made)
-    if language != "cpp" or variable is None:
-        return {}, []
-    given = made.value(variable).split()
-    if given and (have(given[0]) or given[0] in ("g++", "c++", "cc", "gcc")):
-        return {}, []
-    overrides = {variable: "g++"}
-    if "DEVICE" in made.referenced and "DEVICE" in made.variables:
-        overrides["DEVICE"] = "cpu"
-    was = given[0] if given else "nothing"
-    return overrides, [f"{made.path.name} sets {variable} = {was}, which is not installed here: g++ is used instead."]
-
-
-def _flags_variable(made: Makefile, compiler: str | None) -> str | None:
-    preferred = {"CXX": "CXXFLAGS", "CC": "CFLAGS", "NVCC": "NVCCFLAGS"}.get(compiler or "", "CFLAGS")
-    recipes = " ".join(line for rule in made.rules for line in rule.recipe)
-    named = re.findall(r"\$[({](\w*FLAGS)[)}]", recipes)
-    return preferred if preferred in named else next((name for name in named if not name.startswith("LD")), None)
-
-
-def _build_command(
-    made: Makefile, overrides: Mapping[str, str], language: str, artifact: str, openmp: bool, have: Have
-) -> tuple[str, list[str], bool]:
-    words, notes, use_openmp = ["make", "-B", "-j{jobs}"], [], openmp and language == "cpp"
-    words += [f"{name}={value}" for name, value in overrides.items()]
-    compiler = _compiler_variable(made)
-    flags = _flags_variable(made, compiler)
-    placed = next((name for name in sorted(made.referenced)
-                   if _FLAG_VARIABLE.fullmatch(name) and not made.value(name)), None)  # fmt: skip
-    if overrides and flags is not None:
-        kept = [word for word in shlex.split(made.value(flags)) if not _FOREIGN_FLAG.fullmatch(word)]
-        words.append(f"{flags}={' '.join([*kept, *(['-fopenmp'] if use_openmp else []), '{flags}'])}")
-        notes.append(f"{flags} is what the Makefile says, without what only its own compiler knows.")
-        words += _link_flags(made, flags, use_openmp)
-    elif placed is not None:
-        words.append(f"{placed}={{flags}}")
-    else:
-        notes.append(
-            "The Makefile has no variable for further flags: a candidate's flags are placed by the interposed compiler."
-        )
-    words += [] if language == "cpp" else _arch_words(made)
-    goal = made.default_goal
-    target = artifact.removeprefix("./")
-    if goal not in (None, "all", "default", target) and made.rule(target) is not None:
-        words.append(target)
-    return joined(words), notes, use_openmp
-
-
-def joined(words: Sequence[str]) -> str:
-    """Words as a command line of a task file; placeholders in braces need no quotes there."""
-    return " ".join(word if re.fullmatch(r"[\w@%+=:,./{}-]+", word) else shlex.quote(word) for word in words)
-
-
-def _link_flags(made: Makefile, flags: str, openmp: bool) -> list[str]:
-    """LDFLAGS without what only another compiler knows; with OpenMP where the linking recipe does not see `flags`."""
-    linking = [line for rule in made.rules for line in rule.recipe if "-o" in line and "-c" not in line.split()]
-    value = shlex.split(made.value("LDFLAGS"))
-    kept = [word for word in value if not _FOREIGN_FLAG.fullmatch(word)]
-    unseen = bool(linking) and not any(f"({flags})" in line or f"{{{flags}}}" in line for line in linking)
-    if openmp and unseen:
-        kept.append("-fopenmp")
-    return [f"LDFLAGS={' '.join(kept)}"] if kept != value else []
-
-
-def _arch_words(made: Makefile) -> list[str]:
-    for name in _ARCH_VARIABLES:
-        if name in made.referenced:
-            value = made.value(name)
-            if re.fullmatch(r"(?:sm_|gfx)\w+", value) or (not value and name == "ARCH"):
-                return [f"{name}={{arch}}"]
-            if re.fullmatch(r"\d+", value):
-                return [f"{name}={{arch_number}}"]
-    return []
-
-
-async def _asked(run: Exec, folder: str, made: Makefile, rule: Rule, overrides: Mapping[str, str]) -> list[str] | None:
+async def _asked(run: Exec, folder: str, made: Makefile, rule: Rule, given: Sequence[str]) -> list[str] | None:
     """The run target's lines by `make -n`, or None where make would not say."""
     target = made.expand(rule.target).split()[0]
-    words = [f"{name}={value}" for name, value in overrides.items()]
-    result = await run(["make", "-n", "-B", "--no-print-directory", *words, target], folder)
+    result = await run(["make", "-n", "-B", "--no-print-directory", *given, target], folder)
     if result.exit_code != 0:
         return None
     printed = re.sub(r"\\\n", " ", result.stdout.decode(errors="replace")).strip().splitlines()
     lines = [re.sub(r"^[@+-]+\s*", "", " ".join(line.split())) for line in printed if not line.startswith("make")]
     return lines[-len(rule.recipe) :] or None
-
-
-def _runs(lines: Sequence[str], rule: Rule | None) -> tuple[list[RunDraft], list[str]]:
-    runs: list[RunDraft] = []
-    notes: list[str] = []
-    for line in lines:
-        parsed = _run_line(line)
-        if parsed is None:
-            notes.append(f"The run target also has: {line}")
-        elif parsed.command not in [run.command for run in runs]:
-            runs.append(parsed)
-    if not runs:
-        where = "says nothing that could be run" if rule else "is missing"
-        return [], [*notes, f"The Makefile's run target {where}: fill in the command."]
-    program = _program(runs[0].command)
-    named: list[RunDraft] = []
-    for number, run in enumerate(runs):
-        same = _program(run.command) == program
-        role = "shown" if number == 0 else "held_out"
-        note = "" if same else "another program"
-        named.append(replace(run, name=["first", "second"][number] if number < 2 else f"run {number + 1}", role=role,
-                             note=note, active=number < 2 and same))  # fmt: skip
-    return named, notes
-
-
-def _program(command: str) -> str:
-    words = shlex.split(command)
-    return next((word for word in words if word.startswith(("./", "../"))), words[0])
-
-
-_HOUSEKEEPING = re.compile(
-    "rm|mkdir|echo|diff|cp|mv|ulimit|cat|make|gunzip|for|if|tar|wget|cmp|sleep|exit|export|true|printf|unzip|cd|ln|touch"
-)
-_SHELL = re.compile(r"[|&;<>`$*?]")
-
-
-def _run_line(line: str) -> RunDraft | None:
-    """One line of a run recipe as a command without a shell, or None where it starts no program of ours."""
-    line = re.sub(r"\s*(?:2>&1\s*)?\|\s*tee\b.*$", "", line).strip().rstrip(";").strip()
-    line = re.sub(r"\s*&&\s*cd \.\.?$", "", line)
-    folder = re.match(r"cd ([\w./-]+)\s*(?:&&|;)\s*(.*)", line)
-    rest = folder[2] if folder else line
-    env: dict[str, str] = {}
-    while assignment := re.match(r"([A-Za-z_]\w*)=(\"[^\"]*\"|'[^']*'|\S*)\s+(.+)", rest):
-        env[assignment[1]] = assignment[2].strip("\"'")
-        rest = assignment[3]
-    rest = re.sub(r"^(?:time|env)\s+", "", rest)
-    try:
-        words = shlex.split(rest)
-    except ValueError:
-        return None
-    if not words or _HOUSEKEEPING.fullmatch(words[0]):
-        return None
-    if _SHELL.search(rest):
-        return RunDraft("", shlex.join(["sh", "-c", f"cd {folder[1]} && {rest}" if folder else rest]), env,
-                        note="the line needs a shell")  # fmt: skip
-    prefix = ["env", f"--chdir={folder[1]}"] if folder else []
-    return RunDraft("", shlex.join([*prefix, *words]), env)
 
 
 def _artifact(made: Makefile, runs: Sequence[RunDraft]) -> str:
@@ -284,24 +191,47 @@ def _artifact(made: Makefile, runs: Sequence[RunDraft]) -> str:
     return "main"
 
 
-def _from_cmake(folder: Path, language: str, openmp: bool) -> Building:
-    text = re.sub(r"#.*", "", _read(folder / "CMakeLists.txt"))
-    found = re.search(r"add_executable\s*\(\s*([\w${}.+-]+)", text)
-    project = re.search(r"project\s*\(\s*([\w.+-]+)", text)
-    name = found[1] if found else "main"
-    name = re.sub(r"\$\{(?:PROJECT_NAME|CMAKE_PROJECT_NAME)\}", project[1] if project else "main", name)
+def _from_cmake(folder: Path, file: Path, language: str, openmp: bool) -> Building:
+    project = cmake.read_project(folder)
+    programs = project.programs(file)
+    artifact = project.artifact(programs[0]) if programs else "build/main"
     kind = {"cuda": "CUDA", "hip": "HIP"}.get(language, "CXX")
     words = ["cmake", "-S", ".", "-B", "build", "-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_{kind}_FLAGS={{flags}}"]
     if language != "cpp":
         words.append(f"-DCMAKE_{kind}_ARCHITECTURES={'{arch_number}' if language == 'cuda' else '{arch}'}")
-    packages = {one.lower() for one in re.findall(r"find_package\s*\(\s*(\w+)", text)}
-    libraries = tuple(sorted(packages - {"cudatoolkit", "openmp"}))
-    run = RunDraft("first", f"./build/{name}", note="CMakeLists.txt does not say with which arguments: add them")
-    return Building(folder, "cmake --build build -j{jobs}", f"build/{name}", (run,), "CMakeLists.txt",
-                    configure=" ".join(words), libraries=libraries,
+    target = f" --target {programs[0].name}" if programs else ""
+    return Building(folder, f"cmake --build build -j{{jobs}}{target}", artifact, _cmake_runs(project, artifact, programs),
+                    cmake.LISTS, described=folder / cmake.LISTS, configure=" ".join(words),
+                    includes=tuple(sorted(os.path.relpath(path, folder) for path in project.includes if path.is_dir())),
+                    named=tuple(sorted(project.sources(programs[0]))) if programs else (),
+                    libraries=tuple(sorted(project.packages - {"cudatoolkit", "openmp", "cuda", "hip", "threads"})),
                     openmp=openmp and language == "cpp",
-                    mentioned=tuple(sorted(set(re.findall(r"(?:\.\./)+[\w./+-]+", text)))),
-                    notes=("The program is taken from the first add_executable.",))  # fmt: skip
+                    mentioned=tuple(sorted(set(re.findall(r"(?:\.\./)+[\w./+-]+", project.text)))),
+                    notes=_cmake_notes(project, file, programs))  # fmt: skip
+
+
+def _cmake_runs(project: cmake.Project, artifact: str, programs: Sequence[cmake.Target]) -> tuple[RunDraft, ...]:
+    """The runs of the program's tests; without any, the program without arguments."""
+    given = list(dict.fromkeys(project.arguments(programs[0]))) if programs else []
+    if not given:
+        return (RunDraft("first", f"./{artifact}", note="CMakeLists.txt does not say with which arguments: add them"),)
+    names, roles = ("first", "second"), ("shown", "held_out")
+    runs = zip(names, roles, given, strict=False)
+    return tuple(RunDraft(name, shlex.join([f"./{artifact}", *words]), role=role) for name, role, words in runs)
+
+
+def _cmake_notes(project: cmake.Project, file: Path, programs: Sequence[cmake.Target]) -> tuple[str, ...]:
+    notes = []
+    if re.search(
+        r"(?i)set\s*\(\s*CMAKE_(?:CUDA|HIP)_ARCHITECTURES|PROPERTIES[^)]*\b(?:CUDA|HIP)_ARCHITECTURES", project.text
+    ):
+        notes.append("CMakeLists.txt sets the GPU's architecture itself, which nothing outside it can change.")
+    if not programs:
+        notes.append("No add_executable was found: the program's name is a guess.")
+    elif file not in programs[0].sources:
+        names = ", ".join(program.name for program in programs[:8])
+        notes.append(f"No executable lists {file.name} itself; the first of these is taken: {names}.")
+    return tuple(notes)
 
 
 def _alone(file: Path, language: str, openmp: bool) -> Building:
@@ -312,5 +242,6 @@ def _alone(file: Path, language: str, openmp: bool) -> Building:
                 "cpp": ["g++", "-O3", *(["-fopenmp"] if use_openmp else [])]}[language]  # fmt: skip
     command = " ".join([*compiler, "{flags}", shlex.quote(file.name), "-o", name])
     run = RunDraft("first", f"./{name}", note="nothing says with which arguments: add them")
-    return Building(file.parent, command, name, (run,), "no Makefile or CMakeLists.txt", openmp=use_openmp,
+    return Building(file.parent, command, name, (run,), "no Makefile or CMakeLists.txt",
+                    openmp=use_openmp,
                     notes=("No Makefile was found: the file is compiled alone. Say how it is really built.",))  # fmt: skip

@@ -6,15 +6,19 @@ import difflib
 import os
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernelwright.errors import UsageError
-from kernelwright.init.building import Building, Have, read_building
-from kernelwright.init.meaning import CheckDraft, TimeDraft, find_numbers, find_times, find_verdicts
+from kernelwright.init.building import Building, read_building
+from kernelwright.init.flags import Have
+from kernelwright.init.meaning import CheckDraft, find_numbers, find_verdicts
 from kernelwright.init.prints import Line, Text, read_prints
 from kernelwright.init.regions import RegionDraft, choose
+from kernelwright.init.times import TimeDraft, find_times, together
+from kernelwright.init.written import FileDraft, find_written, placed, seen
 from kernelwright.source import SOURCE_SUFFIXES, find_functions
 from kernelwright.toolchain import Exec
 
@@ -46,6 +50,16 @@ class TaskDraft:
     notes: tuple[str, ...]
     proven: str | None = None
     """What a real run said, where there was one."""
+    timeout_s: float = 120.0
+    """For each run."""
+    flags: tuple[str, ...] = ()
+    """Compile arguments of the baseline."""
+    files: tuple[FileDraft, ...] = ()
+    """What the program writes."""
+
+    def inside(self, path: str) -> str:
+        """A path relative to the working folder, relative to the repository's root."""
+        return os.path.normpath(f"{self.workdir}/{path}")
 
 
 def language_of(data: bytes, suffix: str, beside: Iterable[bytes] = ()) -> str:
@@ -100,30 +114,68 @@ def _source_files(folder: Path) -> list[Path]:
     return found[:_MOST_FILES]
 
 
+@dataclass(frozen=True)
+class Sources:
+    """What the sources of one build say, read once for all drafts of it."""
+
+    root: Path
+    workdir: str
+    folders: frozenset[Path]
+    """Outside the build's folder, with what the build needs."""
+    lines: tuple[Line, ...]
+    texts: tuple[Text, ...]
+    calls: Mapping[str, tuple[tuple[str, str, int], ...]]
+    """By a function's name, the (file, function, line) of every place that launches or calls it."""
+    libraries: tuple[str, ...]
+    missing: tuple[str, ...]
+    written: tuple[FileDraft, ...]
+
+
 def compose(repo: Path, path: Path, language: str, regions: Sequence[RegionDraft], building: Building) -> TaskDraft:
     """The draft from regions and build, with what the sources in the build's folder print."""
-    sources = _source_files(building.folder)
-    if path not in sources:
-        sources.append(path)
-    outside, missing = _outside(building, sources)
+    files = _source_files(building.folder)
+    texts = {file: file.read_bytes() for file in (*files, *([] if path in files else [path]))}
+    return composed(read_sources(repo, building, language, texts), path, language, regions, building)
+
+
+def read_sources(repo: Path, building: Building, language: str, given: Mapping[Path, bytes]) -> Sources:
+    """Read the files `given` with their texts, and those outside the build's folder that the build names."""
+    outside, missing = _outside(building, given)
     root = _lifted(repo, [building.folder, *outside])
     inside = [one for one in outside if one.is_relative_to(root)]
     missing += [str(one) for one in outside if one not in inside]
-    sources += [one for one in inside if one.is_file() and one.suffix in SOURCE_SUFFIXES]
-    lines, texts = _printed(sources, root, language)
-    kernels = [region.kernel for region in regions if region.kernel]
-    times = find_times(lines, kernels, language, _launches(sources, root, kernels))
-    defined = building.defines
-    checks = _checks(lines, texts, times, defined)
-    workdir = building.folder.relative_to(root).as_posix()
-    folders = {one if one.is_dir() else one.parent for one in inside} | {path.parent}
-    libraries = (*building.libraries, *(["openmp"] if building.openmp else []), *_included(sources))
+    more = {one: one.read_bytes() for one in inside if one.is_file() and one.suffix in SOURCE_SUFFIXES}
+    data = {**more, **given}
+    lines, texts = _printed(data, root, language)
+    folders = {one if one.is_dir() else one.parent for one in (*inside, *given)}
+    return Sources(
+        root, building.folder.relative_to(root).as_posix(), frozenset(folders), tuple(lines), tuple(texts),
+        _calls({path.relative_to(root).as_posix(): text for path, text in data.items()}),
+        (*building.libraries, *(["openmp"] if building.openmp else []), *_included(data.values())),
+        tuple(dict.fromkeys(missing)),
+        tuple(find_written({path.relative_to(root).as_posix(): text for path, text in data.items()})),
+    )  # fmt: skip
+
+
+def composed(
+    sources: Sources, path: Path, language: str, regions: Sequence[RegionDraft], building: Building
+) -> TaskDraft:
+    """The draft of one task out of what was read for all of its build."""
+    root, kernels = sources.root, [region.kernel or region.name for region in regions]
+    launches = _launches(sources, kernels)
+    times = find_times(sources.lines, kernels, language, launches)
+    if len(regions) > 1:
+        each = [find_times(sources.lines, [kernel], language, _launches(sources, [kernel])) for kernel in kernels]
+        summed = together([found[0] for found in each if found])
+        times = times if summed is None else [summed, *times]
+    checks = _checks(sources.lines, sources.texts, times, building.defines, launches)
+    files = _files(sources, building, checks)
     return TaskDraft(
-        name=_name(building.folder, path, regions), language=language, root=root, workdir=workdir,
-        siblings=_folders(folders, building.folder, root), file=path.relative_to(root).as_posix(),
+        name=_name(building.folder, path, regions), language=language, root=root, workdir=sources.workdir,
+        siblings=_folders(sources.folders, building.folder, root), file=path.relative_to(root).as_posix(),
         regions=tuple(regions), building=building, time=times[0] if times else None,
-        other_times=tuple(times[1:8]), checks=tuple(checks), libraries=tuple(dict.fromkeys(libraries)),
-        notes=(*_notes(building, missing, times, checks), *_written(sources, root)),
+        other_times=tuple(times[1:8]), checks=tuple(checks), libraries=tuple(dict.fromkeys(sources.libraries)),
+        notes=(*_notes(building, sources.missing, times, checks, files), *_unnamed(files)), files=tuple(files),
     )  # fmt: skip
 
 
@@ -132,13 +184,13 @@ def _name(folder: Path, path: Path, regions: Sequence[RegionDraft]) -> str:
     return re.sub(r"[^\w.-]+", "-", words).strip("-.")[:80] or "task"
 
 
-def _outside(building: Building, sources: Sequence[Path]) -> tuple[list[Path], list[str]]:
+def _outside(building: Building, sources: Mapping[Path, bytes]) -> tuple[list[Path], list[str]]:
     """Paths outside the build's folder that build, sources or runs name: those that exist, and those that do not."""
     named: dict[Path, str] = {}
     for text in building.mentioned:
         named[(building.folder / text).resolve()] = text
-    for source in sources:
-        for include in re.findall(rb'#\s*include\s*"((?:\.\./)[^"]+)"', source.read_bytes()):
+    for source, data in sources.items():
+        for include in re.findall(rb'#\s*include\s*"((?:\.\./)[^"]+)"', data):
             text = include.decode(errors="replace")
             named.setdefault((source.parent / text).resolve(), text)
     for run in building.runs:
@@ -170,85 +222,124 @@ def _folders(folders: Iterable[Path], workdir: Path, root: Path) -> tuple[str, .
     return tuple(sorted({one.relative_to(root).as_posix() for one in outer}))
 
 
-def _printed(sources: Sequence[Path], root: Path, language: str) -> tuple[list[Line], list[Text]]:
+def _printed(sources: Mapping[Path, bytes], root: Path, language: str) -> tuple[list[Line], list[Text]]:
     lines: list[Line] = []
     texts: list[Text] = []
-    for source in dict.fromkeys(sources):
+    for source, data in sources.items():
         kind = language if source.suffix not in (".cu", ".cuh") or language != "cpp" else "cuda"
-        more = read_prints(source.read_bytes(), source.relative_to(root).as_posix(), kind)
+        more = read_prints(data, source.relative_to(root).as_posix(), kind)
         lines += more[0]
         texts += more[1]
     return lines, texts
 
 
-def _launches(sources: Sequence[Path], root: Path, kernels: Sequence[str]) -> list[tuple[str, str, int]]:
-    """(file, function, line) of every place that launches or calls one of `kernels`."""
-    found = []
-    for source in sources:
-        data = source.read_bytes()
-        functions = find_functions(data, "cuda")
-        for kernel in kernels:
-            for match in re.finditer(rb"\b%s\s*(?:<|\()" % re.escape(kernel.encode()), data):
-                inside = next((one for one in functions if one.body_start <= match.start() < one.end), None)
-                if inside is not None:
-                    line = data.count(b"\n", 0, match.start()) + 1
-                    found.append((source.relative_to(root).as_posix(), inside.name, line))
+_CALLERS = 3
+"""How many calls may lie between a kernel's launch and the function that times it."""
+
+
+def _launches(sources: Sources, kernels: Sequence[str]) -> list[tuple[str, str, int]]:
+    """(file, function, line) of every place that launches or calls one of `kernels`, or a function that does."""
+    found: list[tuple[str, str, int]] = []
+    names, known = list(kernels), set(kernels)
+    for _ in range(_CALLERS):
+        places = [place for name in names for place in sources.calls.get(name, ())]
+        found += places
+        names = [name for name in dict.fromkeys(name for _, name, _ in places) if name not in known and name != "main"]
+        known.update(names)
     return found
 
 
+_CALLED = re.compile(rb"\b([A-Za-z_]\w*)\s*(?:<|[(,>])")
+
+
+def _calls(texts: Mapping[str, bytes]) -> dict[str, tuple[tuple[str, str, int], ...]]:
+    functions = {file: find_functions(text, "cuda") for file, text in texts.items()}
+    names = {one.name.encode() for found in functions.values() for one in found}
+    names |= {name for text in texts.values() for name in re.findall(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)\(", text, re.M)}
+    calls: dict[str, list[tuple[str, str, int]]] = {}
+    for file, text in texts.items():
+        bodies = sorted((one.body_start, one.end, one.name) for one in functions[file])
+        starts = [start for start, _, _ in bodies]
+        lines = [found.start() for found in re.finditer(b"\n", text)]
+        for found in _CALLED.finditer(text):
+            if found[1] not in names:
+                continue
+            at = bisect_right(starts, found.start()) - 1
+            while at >= 0 and bodies[at][1] <= found.start():
+                at -= 1
+            if at >= 0:
+                place = (file, bodies[at][2], bisect_right(lines, found.start()) + 1)
+                calls.setdefault(found[1].decode(), []).append(place)
+    return {name: tuple(places) for name, places in calls.items()}
+
+
 def _checks(
-    lines: Sequence[Line], texts: Sequence[Text], times: Sequence[TimeDraft], defines: frozenset[str]
+    lines: Sequence[Line],
+    texts: Sequence[Text],
+    times: Sequence[TimeDraft],
+    defines: frozenset[str],
+    launches: Sequence[tuple[str, str, int]],
 ) -> list[CheckDraft]:
     live_lines = [replace(line, guard=None) if line.guard in defines else line for line in lines]
     live_texts = [replace(text, guard=None) if text.guard in defines else text for text in texts]
     verdicts = find_verdicts(live_texts)
     sure = any(check.kind == "require" and check.active for check in verdicts)
-    return [*verdicts, *find_numbers(live_lines, times, only_sums=sure)]
+    return [*verdicts, *find_numbers(live_lines, times, sure, launches)]
 
 
-def _included(sources: Sequence[Path]) -> list[str]:
+def _included(texts: Iterable[bytes]) -> list[str]:
     found = {b"mpi.h": "mpi", b"gsl/": "gsl", b"boost/": "boost", b"tbb/": "tbb", b"opencv2/": "opencv", b"nccl.h": "nccl",
              b"nvshmem": "nvshmem", b"cudnn": "cudnn"}  # fmt: skip
-    text = b"".join(re.findall(rb"#\s*include\s*[<\"][^>\"\n]*[>\"]", b"\n".join(one.read_bytes() for one in sources)))
+    text = b"".join(re.findall(rb"#\s*include\s*[<\"][^>\"\n]*[>\"]", b"\n".join(texts)))
     return [name for header, name in found.items() if header in text]
 
 
+GUESSED_RUN = "The command that runs the program is a guess."
+
+
 def _notes(
-    building: Building, missing: Sequence[str], times: Sequence[TimeDraft], checks: Sequence[CheckDraft]
-) -> list[str]:
+    building: Building, missing: Sequence[str], times: Sequence[TimeDraft], checks: Sequence[CheckDraft],
+    files: Sequence[FileDraft],
+) -> list[str]:  # fmt: skip
     notes = []
     if missing:
         notes.append(f"These paths are named and not there: {', '.join(dict.fromkeys(missing))}.")
     if not times:
         notes.append("No printed time was recognised: the wall time of the whole process is taken.")
-    if not any(check.active and check.kind != "forbid" for check in checks):
+    if not any(check.active and check.kind != "forbid" for check in checks) and not any(file.active for file in files):
         notes.append(
             "Nothing that the program prints tells a right result from a wrong one: add an output file or a number."
         )
     if not building.runs:
-        notes.append("The command that runs the program is a guess.")
+        notes.append(GUESSED_RUN)
     return notes
 
 
-def _written(sources: Sequence[Path], root: Path) -> list[str]:
-    """A note for each place where a source opens a file to write: a file's content is the strongest evidence."""
-    notes = []
-    for source in sources:
-        data = source.read_bytes()
-        for found in re.finditer(
-            rb'\bfopen\s*\(\s*([^,;]{1,60}),\s*"w|\bofstream\s+\w+\s*[({]\s*([^,;)}]{1,60})'
-            rb'|\.open\s*\(\s*("[^"]{1,60}"),[^;]{0,60}\bios(?:_base)?::(?:out|app|trunc)',
-            data,
-        ):
-            line = data.count(b"\n", 0, found.start()) + 1
-            name = (found[1] or found[2] or found[3]).decode(errors="replace").strip()
-            notes.append(f"{source.relative_to(root).as_posix()}:{line} writes the file {name}: where it holds results, name"
-                         ' it among the outputs of a run and add a check of kind "file".')  # fmt: skip
+def _files(sources: Sources, building: Building, checks: Sequence[CheckDraft]) -> list[FileDraft]:
+    """The files that the program writes and that the repository does not hold itself."""
+    command = building.runs[0].command if building.runs else ""
+    files = placed(sources.written, command, is_sure(checks))
+    return [file for file in files if file.path is None or not (building.folder / file.path).exists()]
+
+
+def is_sure(checks: Sequence[CheckDraft]) -> bool:
+    """Whether the program itself tells a right result from a wrong one."""
+    return any(check.kind == "require" and check.active for check in checks)
+
+
+def _unnamed(files: Sequence[FileDraft]) -> list[str]:
+    """A note for each file whose name only the program knows: a file's content is the strongest evidence."""
+    notes = [f"{file.where} writes the file {file.expression}: where it holds results, name it among the outputs of a run and"
+             ' add a check of kind "file".' for file in files if file.path is None]  # fmt: skip
     return notes[:3]
 
 
-def adapt(task: TaskDraft, exit_code: int | None, output: str, wall_s: float | None = None) -> TaskDraft:
-    """The draft corrected by what the program really printed; unchanged but for a note where it did not end well."""
+def adapt(
+    task: TaskDraft, exit_code: int | None, output: str, wall_s: float | None = None,
+    files: Mapping[str, bytes | None] | None = None,
+) -> TaskDraft:  # fmt: skip
+    """The draft corrected by what the program really printed and wrote (`files`, by repository path; None where that is not
+    known); unchanged but for a note where it did not end well."""
     said = f"exit code {exit_code}" if exit_code is not None else "a signal or its time limit"
     took = f" after {wall_s:.3g} s" if wall_s is not None else ""
     if exit_code != 0:
@@ -266,7 +357,12 @@ def adapt(task: TaskDraft, exit_code: int | None, output: str, wall_s: float | N
         task, time=_counted(times[0], output) if times else None, other_times=tuple(times[1:]),
         checks=tuple(_adapted(check, output) for check in task.checks), notes=tuple(notes),
         proven=f"{said}{took}, {len(output.splitlines())} lines of output",
+        files=task.files if files is None else tuple(_seen(task, file, files) for file in task.files),
     )  # fmt: skip
+
+
+def _seen(task: TaskDraft, file: FileDraft, files: Mapping[str, bytes | None]) -> FileDraft:
+    return file if file.path is None else seen(file, files.get(task.inside(file.path)))
 
 
 def _is_printed(check: CheckDraft, output: str) -> bool:

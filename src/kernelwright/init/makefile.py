@@ -39,8 +39,12 @@ class Makefile:
 
     path: Path
     overrides: Mapping[str, str] = field(default_factory=dict)
+    started_in: Path | None = None
+    """Where make is started, if not in the Makefile's own folder."""
     variables: dict[str, str] = field(default_factory=dict)
     rules: list[Rule] = field(default_factory=list)
+    of_targets: list[tuple[str, str, str, str]] = field(default_factory=list)
+    """Assignments that hold for some targets and what these need: (targets, name, operator, value)."""
     text: str = ""
     files: int = 0
     """Makefiles read, included ones among them."""
@@ -49,7 +53,12 @@ class Makefile:
 
     @property
     def folder(self) -> Path:
-        return self.path.parent
+        return self.started_in or self.path.parent
+
+    def undefined(self, start: str) -> set[str]:
+        """Variables whose names start like this and that are used, but set nowhere in the Makefile."""
+        given = {*self.variables, *self.overrides}
+        return {name for name in self.referenced if name.startswith(start) and name not in given}
 
     @property
     def referenced(self) -> set[str]:
@@ -242,11 +251,28 @@ _FUNCTIONS: dict[str, Callable[[Path, list[str]], str]] = {
 }
 
 
-def read_makefile(path: Path, overrides: Mapping[str, str] | None = None) -> Makefile:
-    """Read the Makefile at `path` as `make VAR=value ...` with these overrides would."""
-    made = Makefile(path, dict(overrides or {}))
+def read_makefile(path: Path, overrides: Mapping[str, str] | None = None, folder: Path | None = None) -> Makefile:
+    """Read the Makefile at `path` as `make VAR=value ...` with these overrides would, started in `folder`."""
+    made = Makefile(path, dict(overrides or {}), folder)
     _read(made, path, depth=0)
+    _assign_for_goal(made)
     return made
+
+
+def _assign_for_goal(made: Makefile) -> None:
+    """Variables that are set for targets, as the default goal and all that it needs would see them."""
+    if not made.of_targets or made.default_goal is None:
+        return
+    reached, left = {made.default_goal}, [made.default_goal]
+    while left:
+        target = left.pop()
+        needs = [rule.needs for rule in made.rules if target in made.expand(rule.target).split()]
+        more = {need for names in needs for need in made.expand(" ".join(names)).split()} - reached
+        reached |= more
+        left += more
+    for targets, name, how, value in made.of_targets:
+        if reached.intersection(made.expand(targets).split()):
+            _assign(made, name, how, value)
 
 
 def _logical(text: str) -> Iterator[tuple[int, str]]:
@@ -290,6 +316,9 @@ def _read(made: Makefile, path: Path, depth: int) -> None:
         elif rule_found := _RULE.match(plain.strip()):
             target, needs, inline = rule_found.groups()
             if "=" in needs:
+                if of_target := _ASSIGN.fullmatch(plain.strip().partition(":")[2].strip()):
+                    name, how, value = of_target.groups()
+                    made.of_targets.append((target, name, how, value))
                 continue
             made.rules.append(Rule(target, tuple(needs.split()), (inline.strip(),) if inline else (), number))
             targets = [len(made.rules) - 1]

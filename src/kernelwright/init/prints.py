@@ -35,6 +35,8 @@ class Value:
 
     kind: str
     expression: str
+    decimals: int | None = None
+    """Digits behind the point, where a format fixes them."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,8 @@ class Line:
         for index, piece in enumerate(self.pieces[: at + 2]):
             if isinstance(piece, str):
                 first, last = index == 0, isinstance(self.pieces[min(index + 1, len(self.pieces) - 1)], Value)
-                text += _escaped(piece.lstrip() if first else piece, last)
+                piece = piece.lstrip() if first else piece
+                text += _escaped(piece.rstrip() if index == len(self.pieces) - 1 else piece, last)
             elif index == at:
                 text += NUMBER
             elif index < at:
@@ -135,7 +138,27 @@ def read_prints(data: bytes, file: str, language: str) -> tuple[list[Line], list
         if node.type == "string_literal" and (text := _literal(node)).strip()
         and (node.id not in above or above[node.id].type != "preproc_include")
     ]  # fmt: skip
+    for macro in (node for node in walk(root) if node.type in ("preproc_def", "preproc_function_def")):
+        more = _macro_prints(macro, file, language, _guard(macro, above))
+        lines += more[0]
+        texts += more[1]
     return _labelled(lines), texts
+
+
+def _macro_prints(
+    macro: tree_sitter.Node, file: str, language: str, guard: str | None
+) -> tuple[list[Line], list[Text]]:
+    """What a macro's body prints; it stands for the function, since where it is used is not looked up."""
+    body = macro.child_by_field_name("value")
+    if body is None or body.text is None or not re.search(rb"printf|puts|cout|print(?:ln)?\(", body.text):
+        return [], []
+    name, above = _source(macro.child_by_field_name("name")), body.start_point.row
+    plain = re.sub(rb"\\(\r?\n)", rb" \1", body.text)
+    lines, texts = read_prints(b"void macro() {" + plain + b";}", file, language)
+    return (
+        [replace(line, number=line.number + above, function=name, guard=line.guard or guard) for line in lines],
+        [replace(text, number=text.number + above, guard=text.guard or guard) for text in texts],
+    )
 
 
 def _labelled(lines: Sequence[Line]) -> list[Line]:
@@ -220,8 +243,10 @@ def _printf_pieces(text: str, values: Sequence[str]) -> list[str | Value]:
         if found[1] == "%":
             pieces.append("%")
             continue
-        kind = "float" if found[1] in "eEfFgGaA" else "text" if found[1] in "scp" else "integer"
-        pieces.append(Value(kind, values[used] if used < len(values) else ""))
+        kind = "float" if found[1] in "eEfFgGaA" else "text" if found[1] in "scpxXo" else "integer"
+        fixed = re.search(r"\.(\d{1,2})l*[fF]$", found.group())
+        decimals = int(fixed[1]) if fixed else None
+        pieces.append(Value(kind, values[used] if used < len(values) else "", decimals))
         used += 1
     return [*pieces, text[at:]]
 

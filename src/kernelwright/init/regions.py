@@ -26,6 +26,8 @@ class RegionDraft:
     kernel: str | None
     lines: tuple[int, int] | None
     note: str = ""
+    file: str | None = None
+    """Relative to the root, where it is not the draft's file."""
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,12 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kernelwright.init.building import RunDraft
 from kernelwright.init.draft import TaskDraft, relative
-from kernelwright.init.meaning import CheckDraft, TimeDraft
+from kernelwright.init.meaning import MEASURED, CheckDraft
 from kernelwright.init.regions import RegionDraft
+from kernelwright.init.runs import RunDraft
+from kernelwright.init.times import TimeDraft
+from kernelwright.init.written import FileDraft
 
 _WIDTH = 110
 
@@ -49,7 +51,7 @@ def render(task: TaskDraft, task_file: Path) -> str:
     if task.siblings:
         lines.append(f"siblings = {_list(task.siblings)}  # named by the build, the sources or the run")
     for region in task.regions:
-        lines += _region(region, task.file)
+        lines += _region(region, region.file or task.file)
     lines += _build(task)
     for run in task.building.runs or (RunDraft("first", f"./{task.building.artifact}", note="a guess"),):
         lines += _run(run, task)
@@ -57,6 +59,8 @@ def render(task: TaskDraft, task_file: Path) -> str:
     lines += ["", "[[check]]", 'kind = "exit_code"  # proves little by itself']
     for check in task.checks:
         lines += _check(check)
+    for file in task.files:
+        lines += _file(file, task)
     lines += _needs(task)
     return "\n".join(lines) + "\n"
 
@@ -77,6 +81,8 @@ def _build(task: TaskDraft) -> list[str]:
     if building.configure:
         lines.append(f"configure = {quoted(building.configure)}")
     lines += [f"command = {quoted(building.command)}", f"artifact = {quoted(artifact)}"]
+    if task.flags:
+        lines.append(f"flags = {_list(task.flags)}  # without which it prints nothing to check it by")
     return lines
 
 
@@ -90,7 +96,9 @@ def _run(run: RunDraft, task: TaskDraft) -> list[str]:
         env = {**env, "OMP_NUM_THREADS": str(min(os.cpu_count() or 1, 16))}
     if env:
         lines.append("env = { " + ", ".join(f"{name} = {quoted(value)}" for name, value in env.items()) + " }")
-    lines.append("timeout_s = 120")
+    if outputs := [task.inside(file.path) for file in task.files if file.active and file.path is not None]:
+        lines.append(f"outputs = {_list(outputs)}  # deleted before each run")
+    lines.append(f"timeout_s = {task.timeout_s:g}")
     notes = [f"LOOK: {run.note}."] if run.note else []
     if run.role == "shown":
         notes.append("Best are arguments with which it runs for 0.1 to 2 seconds.")
@@ -139,6 +147,19 @@ def _check(check: CheckDraft) -> list[str]:
         "# LOOK: left out, because it is not sure:",
         *(line if line.startswith("#") else f"# {line}" for line in body),
     ]
+
+
+def _file(file: FileDraft, task: TaskDraft) -> list[str]:
+    if file.path is None:
+        return []
+    body = ["[[check]]", *_comment(f"Written at {file.where}{f'; {file.note}' if file.note else ''}."), 'kind = "file"',
+            f"path = {quoted(task.inside(file.path))}", f"rel = {quoted(MEASURED)}"]  # fmt: skip
+    if file.dtype != "text":
+        body.append(f"dtype = {quoted(file.dtype)}")
+    if file.active:
+        return ["", *body]
+    note = "# LOOK: left out, because the program tells by itself whether its result is right; so does a comparison of:"
+    return ["", note, *(line if line.startswith("#") else f"# {line}" for line in body)]
 
 
 def _needs(task: TaskDraft) -> list[str]:

@@ -6,6 +6,7 @@ Everything runs in a workshop, that is in the sandbox over a private copy, with 
 
 from __future__ import annotations
 
+import shutil
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,17 +14,20 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import ValidationError
 
+from kernelwright.checks import RunResult
 from kernelwright.commands import tool_path, words
 from kernelwright.errors import KernelwrightError, TaskError, UsageError
 from kernelwright.execute import REPO, Workshop
-from kernelwright.init.building import RunDraft
-from kernelwright.init.draft import TaskDraft, adapt, draft, language_of
+from kernelwright.init.building import Building, description_of, read_building
+from kernelwright.init.draft import GUESSED_RUN, TaskDraft, adapt, compose, draft, is_sure, language_of
 from kernelwright.init.hot import PROFILE_FLAGS, HotFunction, functions_of, hot_functions, hot_kernels, profile
 from kernelwright.init.render import render
+from kernelwright.init.runs import NO_RUN, RunDraft
+from kernelwright.init.written import placed
 from kernelwright.sandbox import Bind, Job, JobResult, Limits, Sandbox
 from kernelwright.source import SOURCE_SUFFIXES, find_functions
 from kernelwright.task import TASK_FILE, Task
-from kernelwright.task_file import load_task
+from kernelwright.toolchain.devices import visible_gpus
 from kernelwright.trace import Candidate
 from kernelwright.trial import Progress
 
@@ -48,20 +52,35 @@ async def drafted(root: Path, file: str, kernel: str | None, sandbox: Sandbox | 
     read = await draft(root, file, kernel)
     if sandbox is None:
         return read
-    box = sandbox
+    building = await asked_building(read, root.resolve(), sandbox)
+    return compose(root.resolve(), root.resolve() / file, read.language, read.regions, building)
+
+
+async def read_building_of(file: Path, repo: Path, language: str) -> Building:
+    """How the program that `file` belongs to is built, by reading alone."""
+    found = description_of(file, repo)
+    folder = found.folder if found else file.parent
+    sources = (path for path in folder.rglob("*") if path.suffix in SOURCE_SUFFIXES and path.is_file())
+    openmp = language == "cpp" and any(b"#pragma omp" in path.read_bytes() for path in sources)
+    return await read_building(file, repo, language, openmp, shutil.which, None)
+
+
+async def asked_building(read: TaskDraft, repo: Path, sandbox: Sandbox) -> Building:
+    """The building of a draft again, make itself asked what the run target starts; as it was where it cannot be asked."""
 
     async def asked(argv: Sequence[str], folder: str) -> JobResult:
-        return await _in_a_copy(read, box, argv, root / folder)
+        return await _in_a_copy(read, sandbox, argv, repo / folder)
 
+    file, openmp = read.root / read.file, read.building.openmp
     try:
-        return await draft(root, file, kernel, run=asked)
+        return await read_building(file, repo, read.language, openmp, shutil.which, asked)
     except TaskError:  # what was read is no task yet, or cannot be copied: the trial run says so
-        return read
+        return read.building
 
 
 async def _in_a_copy(read: TaskDraft, sandbox: Sandbox, argv: Sequence[str], folder: Path) -> JobResult:
     """Run `argv` where a copy of the repository has `folder`; printed paths are those that a task's runs see."""
-    async with Workshop(_unwritten(read), sandbox) as shop, shop.spliced_slot(Candidate({})) as slot:
+    async with Workshop(as_task(read), sandbox) as shop, shop.spliced_slot(Candidate({})) as slot:
         cwd = str(PurePosixPath(REPO) / folder.relative_to(read.root))
         binds = (Bind(slot.folder, REPO, writable=True),)
         result = await shop.run_job(Job(tuple(argv), cwd, binds, {"PATH": tool_path()}, Limits(MAKE_TIMEOUT_S)))
@@ -69,9 +88,11 @@ async def _in_a_copy(read: TaskDraft, sandbox: Sandbox, argv: Sequence[str], fol
         return replace(result, stdout=result.stdout.replace(seen, REPO.encode()))
 
 
-def _unwritten(read: TaskDraft) -> Task:
-    """The draft as a task whose file does not exist. Raises TaskError where it is none yet."""
-    target = read.root / read.workdir / TASK_FILE
+def as_task(read: TaskDraft, target: Path | None = None) -> Task:
+    """The draft as a task for a trial, with all that its program may write among the outputs; nothing is written to its
+    `target`. Raises TaskError where it is none yet."""
+    target = target or read.root / read.workdir / TASK_FILE
+    read = replace(read, files=tuple(replace(file, active=file.path is not None) for file in read.files))
     try:
         return Task.model_validate({**tomllib.loads(render(read, target)), "path": target.resolve()})
     except ValidationError as error:
@@ -89,7 +110,42 @@ def with_run(read: TaskDraft, command: str | None) -> TaskDraft:
     if command is None:
         return read
     env = read.building.runs[0].env if read.building.runs else {}
-    return replace(read, building=replace(read.building, runs=(RunDraft("first", command, env),)))
+    told = tuple(note for note in read.building.notes if not note.startswith(NO_RUN))
+    building = replace(read.building, runs=(RunDraft("first", command, env),), notes=told)
+    files = placed(read.files, command, is_sure(read.checks))
+    notes = tuple(note for note in read.notes if note != GUESSED_RUN)
+    return replace(read, building=building, files=tuple(files), notes=notes)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one build of the unmodified program, and one run, showed."""
+
+    reads: frozenset[str] | None
+    """Repository files that its compilers read; None where they were not seen."""
+    result: RunResult | None
+    """None where this machine lacks the device that the program needs."""
+
+
+async def trial(task: Task, sandbox: Sandbox, progress: Progress) -> Trial:
+    """Build the unmodified program and run it once, as the first shown run says. Raises KernelwrightError where it does not
+    build; that it did not end well is in the result."""
+    async with Workshop(task, sandbox) as shop:
+        progress("building the original")
+        built = await shop.build_baseline()
+        reads = frozenset(file for command in built.commands for file in command.depends)
+        if shop.uses_gpu and not visible_gpus("amd" if task.language == "hip" else "nvidia"):
+            return Trial(reads or None, None)
+        progress(f"running it: {task.shown[0].command}")
+        return Trial(reads or None, await shop.run(built, task.shown[0]))
+
+
+def settled(read: TaskDraft, result: RunResult | None) -> TaskDraft:
+    """The draft as its trial run corrects it; with a note alone where there was none."""
+    if result is None:
+        note = "The program builds and was not run: this machine has no device for it."
+        return replace(read, notes=(note, *read.notes))
+    return adapt(read, result.job.exit_code, result.text, result.job.wall_s, result.files)
 
 
 async def tried(read: TaskDraft, target: Path, sandbox: Sandbox | None, progress: Progress) -> Tried:
@@ -99,18 +155,13 @@ async def tried(read: TaskDraft, target: Path, sandbox: Sandbox | None, progress
     if sandbox is None:
         return Tried(read, text, None)
     try:
-        task = load_task(target)
-        async with Workshop(task, sandbox) as shop:
-            progress("building the original")
-            built = await shop.build_baseline()
-            progress(f"running it: {task.shown[0].command}")
-            result = await shop.run(built, task.shown[0])
+        shown = await trial(as_task(read, target), sandbox, progress)
     except KernelwrightError as trouble:
         return Tried(read, text, trouble)
-    settled = adapt(read, result.job.exit_code, result.text, result.job.wall_s)
-    text = render(settled, target)
+    final = settled(read, shown.result)
+    text = render(final, target)
     _write(target, text)
-    return Tried(settled, text, None)
+    return Tried(final, text, None)
 
 
 def _write(target: Path, text: str) -> None:
@@ -133,7 +184,7 @@ async def hot(root: Path, file: str, sandbox: Sandbox, command: str | None) -> l
             "the file with the hot loop, or the one with main",
         )
     read = with_run(await drafted(root, file, functions[0].name, sandbox), command)
-    task, sources = _unwritten(read), _sources(read)
+    task, sources = as_task(read), _sources(read)
     known = functions_of(sources, task.language)
     if task.language != "cpp":
         async with Workshop(task, sandbox) as shop:

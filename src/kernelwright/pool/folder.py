@@ -17,7 +17,7 @@ import fcntl
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,12 @@ class PoolFolder:
             except FileExistsError:
                 return self.result(finished.id) or finished
         return finished
+
+    def forget(self, jobs: Iterable[str]) -> None:
+        """Drop the results of jobs, so that they can be made again."""
+        for job in jobs:
+            with disk_faults(self.path):
+                (self.path / "results" / f"{job}.json").unlink(missing_ok=True)
 
     def results(self) -> list[Finished]:
         """All of them, in no order."""

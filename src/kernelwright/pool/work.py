@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kernelwright.accept import accept
+from kernelwright.accept import accept, accept_builds
 from kernelwright.acceptance import remember
 from kernelwright.approval import Approval
 from kernelwright.briefing import brief
@@ -254,8 +254,16 @@ async def _verdict(worker: Worker, spec: JobSpec) -> dict[str, Any]:
 
 async def _accept(worker: Worker, spec: JobSpec) -> dict[str, Any]:
     task = await worker.task(_archive(spec))
-    seed, device = spec.payload.get("seed"), worker.device
-    acceptance = await accept(task, worker.sandbox, seed=seed, device=device, progress=worker.progress)
+    if spec.payload.get("builds_only"):
+        return (await accept_builds(task, worker.sandbox, progress=worker.progress)).to_json()
+    acceptance = await accept(
+        task,
+        worker.sandbox,
+        seed=spec.payload.get("seed"),
+        device=worker.device,
+        time_budget_s=spec.payload.get("time_budget_s"),
+        progress=worker.progress,
+    )
     return acceptance.to_json()
 
 

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kernelwright.screen import assembly, buffers, calls, definitions, launches, library, lifetime, shape
+from kernelwright.screen import assembly, buffers, calls, definitions, launches, library, lifetime, members, shape
 from kernelwright.screen.context import Change, Finding, change
 from kernelwright.screen.text import Code
 from kernelwright.screen.variants import variants
@@ -48,6 +48,7 @@ _RULES: tuple[Callable[[Change], Iterator[Finding]], ...] = (
     launches.finds_no_marks_in_attributes,
     calls.touches_only_what_the_original_touches,
     calls.changes_only_what_the_original_changes,
+    members.names_members_as_the_original_does,
     calls.calls_helpers_only,
     calls.addresses_are_not_written_as_numbers,
     shape.jumps_stay_inside,

@@ -155,7 +155,7 @@ def touches_only_what_the_original_touches(change: Change) -> Iterator[Finding]:
         if change.original_has(name) or _is_qualifier(node):
             continue
         declared = change.outside.variable(name, change.level)
-        if declared is not None and not _is_plain_constant(declared, change.outside):
+        if declared is not None and not is_plain_constant(declared, change.outside):
             yield Finding(change.new.offset(node), f"it uses the variable {name!r}, which the original region does not name",
                           "use the data that the original uses")  # fmt: skip
 
@@ -169,7 +169,7 @@ _INTEGRAL = re.compile(
 )
 
 
-def _is_plain_constant(declared: tree_sitter.Node, outside: Outside) -> bool:
+def is_plain_constant(declared: tree_sitter.Node, outside: Outside) -> bool:
     """A size (an integer), or a const scalar, whatever its type is called; no arrays and no pointers."""
     declarators = declared.children_by_field_name("declarator")
     if any(
@@ -195,9 +195,7 @@ def changes_only_what_the_original_changes(change: Change) -> Iterator[Finding]:
 def _changed(found: Names) -> Iterator[tuple[str, str, tree_sitter.Node]]:
     """Names of the surroundings that are assigned, counted, bound to a reference or have a changing member called."""
     for node in found.free:
-        how = next(
-            (how for place in _places(node) if (how := _change_at(place, place.id == node.id)) is not None), None
-        )
+        how = next((how for place in _places(node) if (how := change_at(place, place.id == node.id)) is not None), None)
         if how is not None:
             yield text(node), how, node
 
@@ -214,7 +212,7 @@ def _places(node: tree_sitter.Node) -> Iterator[tree_sitter.Node]:
         yield node
 
 
-def _change_at(place: tree_sitter.Node, whole: bool) -> str | None:
+def change_at(place: tree_sitter.Node, whole: bool) -> str | None:
     """How an expression changes `place`; `whole` where that is a variable itself."""
     parent = place.parent
     if parent is None:

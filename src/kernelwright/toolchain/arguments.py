@@ -70,7 +70,7 @@ _CUDA = re.compile(
     r"|--?split-compile=\d{1,2}|-Xnvvm=-opt-fusion=\d"
 )
 _HIP = re.compile(
-    r"-O[123]|-ffp-contract=(?:fast|on|off|fast-honor-pragmas)|-f(?:no-)?(?:unroll-loops|vectorize|slp-vectorize|math-errno"
+    r"-O[123]|-ffp-contract=(?:fast|on|off)|-f(?:no-)?(?:unroll-loops|vectorize|slp-vectorize|math-errno"
     r"|trapping-math|associative-math|reciprocal-math|signed-zeros|finite-math-only|fast-math|approx-func|strict-aliasing"
     r"|gpu-flush-denormals-to-zero|unsafe-math-optimizations|inline-functions|hip-fp32-correctly-rounded-divide-sqrt"
     r"|cuda-flush-denormals-to-zero)|-m(?:no-)?(?:cumode|wavefrontsize64|unsafe-fp-atomics|tgsplit)"

@@ -6,11 +6,13 @@ thing that most tasks do without (a GPU, a profiler) is still reported, with wha
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from kernelwright.errors import InfrastructureError
@@ -49,9 +51,10 @@ def findings() -> list[Finding]:
 
 
 def _run(argv: Sequence[str], cwd: str | None = None) -> tuple[int | None, str]:
-    """Exit code (None: it cannot be started, or takes too long) and what it printed."""
+    """Exit code (None: it cannot be started, or takes too long) and what it printed; hipcc is told not to call nvcc."""
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_S, cwd=cwd)
+        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_S, cwd=cwd,
+                              env={**os.environ, "HIP_PLATFORM": "amd"})  # fmt: skip
     except subprocess.TimeoutExpired:
         return None, f"no answer within {_TIMEOUT_S:.0f} s"
     except OSError as error:
@@ -92,8 +95,11 @@ def _nvcc() -> Finding:
 
 def _hipcc() -> Finding:
     arch = devices.default_arch("hip")
-    return _compiler("hipcc", _HIP, "x.hip", [f"--offload-arch={arch}", "-c"],
-                     "apt-get install hipcc; where nvcc is installed too, HIP_PLATFORM=amd; only for HIP tasks")  # fmt: skip
+    found = _compiler("hipcc", _HIP, "x.hip", [f"--offload-arch={arch}", "-c"],
+                      "apt-get install hipcc; only for HIP tasks")  # fmt: skip
+    if found.works and not devices.visible_gpus("amd"):
+        return replace(found, detail=f"{found.detail}; no AMD GPU here: HIP tasks are compiled and looked at, not run")
+    return found
 
 
 def _tools() -> list[Finding]:
