@@ -112,7 +112,7 @@ def _attack(isolation: Isolation, as_json: bool) -> None:
     raise click.exceptions.Exit(1 if through else 0)
 
 
-@click.command(short_help="Test a task, or a folder of many, before anything is judged by it.")
+@click.command(short_help="Test a task, or a folder of them, before it judges.")
 @TASK
 @click.option("--seed", type=int, help="Of the order in which original and candidate run (default: a new one).")
 @click.option("--builds-only", is_flag=True, help="Only what needs no device: build the original and the probes.")

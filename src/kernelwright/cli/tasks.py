@@ -40,7 +40,7 @@ CHECKOUT = click.argument("checkout", type=click.Path(path_type=Path, file_okay=
 LANGUAGES = ("cuda", "hip", "cpp")
 
 
-@click.group("tasks", short_help="Make tasks of a public suite, or of any folder with a Makefile.")
+@click.group("tasks", short_help="Make tasks of a public suite, or of any Makefile.")
 def tasks() -> None:
     """Make tasks of a public suite's checkout, or of any folder with a Makefile; datasets of them.
 
