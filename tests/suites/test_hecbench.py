@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -294,6 +295,27 @@ def test_an_openmp_benchmark_is_built_and_run_once_for_all_its_tasks(tmp_path: P
     assert {task.run[0].timeout_s for task in tasks.values()} == {30.0}
     assert tasks["loops.sweep.toml"].needs.libraries == ("openmp",)
     assert isinstance(tasks["loops.sweep.toml"].time, RegexTime)
+
+
+def test_a_run_that_takes_too_long_repeats_less_often(tmp_path: Path) -> None:
+    importer = replace(loops(tmp_path, "1000 40000000", "900 20000000"), seconds=0.1)
+    makefile = importer.root / "loops-omp/Makefile"
+    makefile.write_text(makefile.read_text().replace("LAUNCHER =", "LAUNCHER = OMP_NUM_THREADS=1"))
+    source = importer.root / "loops-omp/main.cpp"
+    text = source.read_text().replace("r < 10", "r < repeat").replace("/ 10)", "/ repeat)")
+    source.write_text(
+        text.replace("const int n", "const int repeat = argc > 2 ? std::atoi(argv[2]) : 10;\n  const int n")
+    )
+    benchmark, tasks = made(importer, "loops", tmp_path / "out", run=True)
+    assert benchmark.ran, benchmark
+    shown, held_out = tasks["loops.sweep.toml"].run
+    size, count = map(int, shown.command.split()[1:])
+    assert size == 1000
+    assert 1 <= count <= 4_000_000
+    assert held_out.command == f"./main 900 {max(1, round(count / 2))}"
+    assert "'./main 1000 40000000'" in (tmp_path / "out/loops.sweep.toml").read_text()
+    whole = replace(importer, seconds=0.0, run_limit_s=1.0)
+    assert "passed 1 s" in str(made(whole, "loops", tmp_path / "out", run=True)[0].reason)
 
 
 @pytest.mark.parametrize(

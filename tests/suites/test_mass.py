@@ -141,6 +141,10 @@ def test_options_of_a_folder_are_refused_for_one_task(
     [
         ("/a/b.toml: the unmodified code does not build: x.cu(3): error: y", "the unmodified code does not build"),
         (
+            "/a/b.toml: the unmodified program, run 'first' fails: run 'first' passed 30 s",
+            "the unmodified program fails: run … passed … s",
+        ),
+        (
             "/a/b.toml: the unmodified program, run 'first' fails the check number: 1 beside 2",
             "the unmodified program fails the check number",
         ),

@@ -119,6 +119,9 @@ def _attack(isolation: Isolation, as_json: bool) -> None:
 @click.option("--time-limit", type=Number(min=1), metavar="S", help="Seconds for the unmodified code against itself.")
 @click.option("--sample", type=click.IntRange(1), metavar="N", help="Of a folder: N tasks at random, by --seed.")
 @click.option("--pool", metavar="POOL.toml", type=click.Path(path_type=Path), help="Of a folder: where the jobs run.")
+@click.option(
+    "--at-once", type=click.IntRange(1), metavar="N", help="Of a folder: tasks under way (default: the cores)."
+)
 @click.option("--anew", is_flag=True, help="Of a folder: ask again what was answered before.")
 @click.option(
     "--out", metavar="FILE", type=click.Path(path_type=Path), help="Of a folder: every answer, a JSON line each."
@@ -132,6 +135,7 @@ def check(
     time_limit: float | None,
     sample: int | None,
     pool: Path | None,
+    at_once: int | None,
     anew: bool,
     out: Path | None,
     isolation: Isolation,
@@ -144,8 +148,14 @@ def check(
         if keep_workspace:
             raise UsageError("--keep-workspace with a folder of tasks", "one task", "one of its files")
         how = How(builds_only, time_limit, seed or 0)
-        check_all(task, how, sample, pool, anew, out, isolation, as_json)
-    for name, given in (("--sample", sample), ("--pool", pool), ("--anew", anew), ("--out", out)):
+        check_all(task, how, sample, pool, at_once, anew, out, isolation, as_json)
+    for name, given in (
+        ("--sample", sample),
+        ("--pool", pool),
+        ("--at-once", at_once),
+        ("--anew", anew),
+        ("--out", out),
+    ):
         if given:
             raise UsageError(f"{name} with a single task", "a folder of tasks", f"without {name}")
     loaded = load_task(task)

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kernelwright.cli.options import Isolation, console, print_json, run_async, sandbox_of_pool, stderr
-from kernelwright.cli.pool_run import Ran, drained
+from kernelwright.cli.pool_run import AT_ONCE, Ran, drained
 from kernelwright.errors import InfrastructureError, Interrupted
 from kernelwright.outcome import SCHEMA
 from kernelwright.pool import Finished, JobSpec
@@ -42,6 +42,7 @@ def check_all(
     how: How,
     count: int | None,
     pool: Path | None,
+    at_once: int | None,
     anew: bool,
     out: Path | None,
     isolation: Isolation,
@@ -57,7 +58,7 @@ def check_all(
     if anew:
         kept.forget(spec.id for spec in specs)
     try:
-        ran = _run(specs, kept, pool, isolation, as_json)
+        ran = _run(specs, kept, pool, at_once, isolation, as_json)
     except KeyboardInterrupt:
         _tested(folder, made, lacks, kept, out)
         raise Interrupted(
@@ -75,13 +76,21 @@ def check_all(
     raise click.exceptions.Exit(0 if all(one.state in ("accepted", "builds", "lacking") for one in found) else 1)
 
 
-def _run(specs: Sequence[JobSpec], kept: PoolFolder, pool: Path | None, isolation: Isolation, quiet: bool) -> Ran:
+def _run(
+    specs: Sequence[JobSpec],
+    kept: PoolFolder,
+    pool: Path | None,
+    at_once: int | None,
+    isolation: Isolation,
+    quiet: bool,
+) -> Ran:
     config = None
     if pool is not None:
         from kernelwright.pool.config import load_config
 
         config = load_config(pool).model_copy(update={"folder": kept.path})
-    return run_async(drained(pool_of(config, sandbox_of_pool(config, isolation), kept), specs, kept.path, quiet))
+    opening = pool_of(config, sandbox_of_pool(config, isolation), kept)
+    return run_async(drained(opening, specs, kept.path, quiet, at_once or AT_ONCE))
 
 
 def _tested(

@@ -51,9 +51,13 @@ class Ran:
 
 
 async def drained(
-    opening: AbstractAsyncContextManager[Driven], specs: Sequence[JobSpec], folder: Path, quiet: bool
+    opening: AbstractAsyncContextManager[Driven],
+    specs: Sequence[JobSpec],
+    folder: Path,
+    quiet: bool,
+    at_once: int = AT_ONCE,
 ) -> Ran:
-    """Run all of them; what the machines fail is remembered, and the others go on."""
+    """Run all of them, `at_once` at a time; what the machines fail is remembered, and the others go on."""
     ran = Ran(len(specs))
     left = iter(specs)
 
@@ -69,7 +73,7 @@ async def drained(
 
     async with opening as pool:
         pool.board.wanted = len(specs)
-        tasks = [asyncio.create_task(feed(pool)) for _ in range(min(len(specs), AT_ONCE))]
+        tasks = [asyncio.create_task(feed(pool)) for _ in range(min(len(specs), at_once))]
         looking = asyncio.create_task(_look(pool.board, folder, quiet))
         try:
             await asyncio.gather(*tasks)

@@ -84,6 +84,14 @@ def importing(command: Callable[..., Any]) -> Callable[..., Any]:
     metavar="S",
     help="Seconds; a benchmark whose first run lasts longer gives no task.",
 )
+@click.option(
+    "--seconds",
+    type=Number(min=0),
+    default=1.0,
+    show_default=True,
+    metavar="S",
+    help="Repeat less often where a run takes more; 0 leaves the suite's own arguments.",
+)
 @importing
 def hecbench(
     checkout: Path,
@@ -91,11 +99,12 @@ def hecbench(
     pairs: bool,
     arguments: Path | None,
     run_limit: float,
+    seconds: float,
     **options: Any,
 ) -> None:
     """Make a task of each kernel of each benchmark of a HeCBench CHECKOUT, and one of all kernels of it together."""
     given = read_arguments(arguments) if arguments else {}
-    _import(HecBench(checkout, language, pairs, run_limit, given), **options)
+    _import(HecBench(checkout, language, pairs, run_limit, seconds, given), **options)
 
 
 @tasks.command(short_help="Tasks of a RAJAPerf checkout.")

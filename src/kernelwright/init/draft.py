@@ -22,6 +22,8 @@ from kernelwright.init.written import FileDraft, find_written, placed, seen
 from kernelwright.source import SOURCE_SUFFIXES, find_functions
 from kernelwright.toolchain import Exec
 
+ERRORS_APART = 10.0
+"""How many times the original's own error a right candidate's may differ by: an error of rounding has no steady size."""
 _MOST_FILES = 120
 _MOST_BYTES = 2**20
 _LIFT = 3
@@ -399,7 +401,7 @@ def _adapted(check: CheckDraft, output: str) -> CheckDraft:
         return replace(check, active=False, note=f"{check.note}; not printed in a trial run")
     aggregate = check.aggregate or ("sum" if len(values) > 1 else None)
     if check.abs:
-        scale = max(abs(value) for value in values)
+        scale = ERRORS_APART * max(abs(value) for value in values)
         return replace(check, abs=float(f"{max(scale, 1e-12):.0e}"), aggregate=aggregate,
                        note=f"{check.note}; {values[0]:g} in a trial run")  # fmt: skip
     return replace(check, aggregate=aggregate)

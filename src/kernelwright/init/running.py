@@ -6,9 +6,10 @@ Everything runs in a workshop, that is in the sandbox over a private copy, with 
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -22,6 +23,7 @@ from kernelwright.init.building import Building, description_of, read_building
 from kernelwright.init.draft import GUESSED_RUN, TaskDraft, adapt, compose, draft, is_sure, language_of
 from kernelwright.init.hot import PROFILE_FLAGS, HotFunction, functions_of, hot_functions, hot_kernels, profile
 from kernelwright.init.render import render
+from kernelwright.init.repeats import Repeats, find_repeats
 from kernelwright.init.runs import NO_RUN, RunDraft
 from kernelwright.init.written import placed
 from kernelwright.sandbox import Bind, Job, JobResult, Limits, Sandbox
@@ -32,6 +34,8 @@ from kernelwright.trace import Candidate
 from kernelwright.trial import Progress
 
 MAKE_TIMEOUT_S = 60.0
+TRIALS = 3
+"""Runs of one trial, each shorter than the one before."""
 PROFILE_TIMEOUT_S = 600.0
 
 
@@ -117,6 +121,29 @@ def with_run(read: TaskDraft, command: str | None) -> TaskDraft:
     return replace(read, building=building, files=tuple(files), notes=notes)
 
 
+def repeats_of(read: TaskDraft) -> Repeats | None:
+    """Which argument of its first run says how often the program repeats what it times."""
+    if not read.building.runs:
+        return None
+    command = read.building.runs[0].command
+    program = next((word for word in command.split() if word.startswith(("./", "../"))), "")
+    return find_repeats(command, program, _sources(read).values())
+
+
+def run_less(read: TaskDraft, command: str) -> TaskDraft:
+    """The draft with `command`, which repeats less often, in place of its first run's; the others repeat less by as much."""
+    first, found = read.building.runs[0], repeats_of(read)
+    if found is None or command == first.command:
+        return read
+    share = int(shlex.split(command)[found.at].removeprefix(found.prefix)) / found.count
+    runs = [replace(first, command=command, note=f"repeated less often than in {first.command!r}")]
+    for run in read.building.runs[1:]:
+        own = repeats_of(replace(read, building=replace(read.building, runs=(run,))))
+        less = max(1, round(own.count * share)) if own is not None else 0
+        runs.append(replace(run, command=own.in_command(run.command, less)) if own is not None else run)
+    return replace(read, building=replace(read.building, runs=tuple(runs)))
+
+
 @dataclass(frozen=True)
 class Trial:
     """What one build of the unmodified program, and one run, showed."""
@@ -125,19 +152,34 @@ class Trial:
     """Repository files that its compilers read; None where they were not seen."""
     result: RunResult | None
     """None where this machine lacks the device that the program needs."""
+    command: str = ""
+    """What was run."""
 
 
-async def trial(task: Task, sandbox: Sandbox, progress: Progress) -> Trial:
-    """Build the unmodified program and run it once, as the first shown run says. Raises KernelwrightError where it does not
-    build; that it did not end well is in the result."""
+Shorter = Callable[[str, RunResult], str | None]
+"""Given a command and its run, another command to run in its place; None where it may stay."""
+
+
+async def trial(
+    task: Task, sandbox: Sandbox, progress: Progress, shorter: Shorter = lambda _command, _run: None
+) -> Trial:
+    """Build the unmodified program and run it as the first shown run says, or as `shorter` says after that. Raises
+    KernelwrightError where it does not build; that it did not end well is in the result."""
     async with Workshop(task, sandbox) as shop:
         progress("building the original")
         built = await shop.build_baseline()
         reads = frozenset(file for command in built.commands for file in command.depends)
         if shop.uses_gpu and not visible_gpus("amd" if task.language == "hip" else "nvidia"):
             return Trial(reads or None, None)
-        progress(f"running it: {task.shown[0].command}")
-        return Trial(reads or None, await shop.run(built, task.shown[0]))
+        run, result = task.shown[0], None
+        for _ in range(TRIALS):
+            other = shorter(run.command, result) if result is not None else run.command
+            if other is None:
+                break
+            run = run.model_copy(update={"command": other})
+            progress(f"running it: {run.command}")
+            result = await shop.run(built, run)
+        return Trial(reads or None, result, run.command)
 
 
 def settled(read: TaskDraft, result: RunResult | None) -> TaskDraft:
@@ -197,7 +239,8 @@ async def hot(root: Path, file: str, sandbox: Sandbox, command: str | None) -> l
 def _sources(read: TaskDraft) -> dict[str, bytes]:
     return {
         str(path.relative_to(read.root)): path.read_bytes()
-        for path in sorted((read.root / read.workdir).rglob("*"))
+        for folder in (read.workdir, *read.siblings)
+        for path in sorted((read.root / folder).rglob("*"))
         if path.suffix in SOURCE_SUFFIXES and path.is_file()
     }
 

@@ -8,11 +8,13 @@ is each importer's own.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
+from kernelwright.checks import RunResult
 from kernelwright.errors import TaskError, UsageError
 from kernelwright.execute import failure_of
 from kernelwright.init import TaskDraft, render, running
@@ -21,7 +23,8 @@ from kernelwright.init.compiled import Kernel, compiled_files, find_kernels
 from kernelwright.init.conditionals import compiled_part, definitions
 from kernelwright.init.draft import Sources, composed, read_sources
 from kernelwright.init.regions import RegionDraft, candidates, choose, parallel_loops
-from kernelwright.sandbox import Sandbox
+from kernelwright.init.repeats import fewer
+from kernelwright.sandbox import LimitHit, Sandbox
 from kernelwright.source import find_functions, region_spans
 from kernelwright.suites import Benchmark, Made, file_name
 from kernelwright.task_file import load_task
@@ -30,6 +33,12 @@ from kernelwright.trial import Progress
 SHORTEST_LIMIT_S = 30.0
 LIMIT_FACTOR = 10.0
 """How much longer than the original's own run a candidate's may last before it is stopped."""
+
+
+LONG = 10.0
+"""A first run of so many times what is wanted is stopped, where it can be repeated less often."""
+ENOUGH = 2.0
+"""A run of at most so many times what is wanted stays as it is."""
 
 
 class NoTask(Exception):
@@ -195,21 +204,37 @@ def _is_judged(drafts: Collection[TaskDraft]) -> bool:
 
 
 async def tried_once(
-    drafts: Mapping[str, TaskDraft], sandbox: Sandbox, limit_s: float, progress: Progress
+    drafts: Mapping[str, TaskDraft], sandbox: Sandbox, limit_s: float, seconds: float, progress: Progress
 ) -> tuple[dict[str, TaskDraft], bool]:
     """The program of all drafts built and run once: the drafts as that corrects them, and whether it ran, which it does not
-    where this machine has no device for it. Raises NoTask where the original does not build, run or call its result right.
+    where this machine has no device for it. One that says how often it repeats is made to take about `seconds`, if not 0.
+    Raises NoTask where the original does not build, run or call its result right.
     """
     draft = drafts["all"] if "all" in drafts else next(iter(drafts.values()))
-    shown = await trial_of(draft, sandbox, limit_s, progress)
+    shown = await trial_of(draft, sandbox, limit_s, progress, seconds)
+    if shown.command:
+        drafts = {label: running.run_less(draft, shown.command) for label, draft in drafts.items()}
     return settled_by(drafts, shown), shown.result is not None
 
 
-async def trial_of(draft: TaskDraft, sandbox: Sandbox, limit_s: float, progress: Progress) -> running.Trial:
+async def trial_of(
+    draft: TaskDraft, sandbox: Sandbox, limit_s: float, progress: Progress, seconds: float = 0.0
+) -> running.Trial:
     """What a build and a run of a draft's program show. Raises NoTask where it does not build or end well."""
+    found = running.repeats_of(draft) if seconds else None
+    limit_s = min(limit_s, LONG * seconds) if found is not None else limit_s
+
+    def shorter(command: str, result: RunResult) -> str | None:
+        late, wall_s = result.job.limit is LimitHit.TIME, result.job.wall_s
+        if found is None or (not late and (failure_of(result, limit_s) or wall_s <= ENOUGH * seconds)):
+            return None
+        count = int(shlex.split(command)[found.at].removeprefix(found.prefix))
+        less = fewer(count, wall_s * (LONG if late else 1.0), seconds)
+        return found.in_command(command, less) if less is not None else None
+
     try:
         task = running.as_task(replace(draft, timeout_s=limit_s))
-        shown = await running.trial(task, sandbox, lambda said: progress(f"{draft.name}: {said}"))
+        shown = await running.trial(task, sandbox, lambda said: progress(f"{draft.name}: {said}"), shorter)
     except TaskError as error:
         raise NoTask(_first_line(error.what)) from None
     if shown.result is None:

@@ -67,6 +67,8 @@ class HecBench:
     """Whether every two kernels of a benchmark are a task too."""
     run_limit_s: float = 60.0
     """A benchmark whose first run lasts longer gives no task."""
+    seconds: float = 1.0
+    """What a run is made to take, about, by fewer repetitions where it takes more; 0 leaves the suite's own arguments."""
     arguments: Mapping[str, str] = field(default_factory=dict)
     """Arguments of the user's own, by benchmark, in place of the suite's; where there are any, only these are made."""
 
@@ -116,7 +118,7 @@ class HecBench:
             regex = self.metadata[name].regex if name in self.metadata else None
             drafts, ran = {label: _timed(draft, regex) for label, draft in drafts_of(read).items()}, False
             if sandbox is not None and not lacks:
-                drafts, ran = await tried_once(drafts, sandbox, self.run_limit_s, progress)
+                drafts, ran = await tried_once(drafts, sandbox, self.run_limit_s, self.seconds, progress)
             return replace(write_tasks(name, drafts, out, notes, ran), lacks=lacks)
         except NoTask as reason:
             return Benchmark(name, (), str(reason), reason.notes or notes)

@@ -149,7 +149,7 @@ def tested(base: Path, path: Path, spec: JobSpec | str, done: Finished | None) -
         return Tested(name, "open")
     total_s, device_s = round(done.times.total_s, 3), round(done.times.running_s, 3)
     if done.value is None:
-        said = (done.error or {}).get("what", "")
+        said = re.sub(r"^\S*/files/", "", (done.error or {}).get("what", ""))  # where the worker had unpacked it
         return Tested(name, "unfit", said, grouped(said), None, total_s, device_s)
     reasons = done.value["reasons"]
     state: State = "refused" if reasons else "accepted" if done.value["accepted"] else "builds"
@@ -164,7 +164,10 @@ def grouped(reason: str) -> str:
     text = re.sub(r" \([^()]*\)", "", text)
     if text.startswith("probe "):
         return text[:160]
-    return re.sub(r"'[^']*'|\d[\d.e+-]*", "…", text.split(": ", 1)[0])[:160]
+    head, _, rest = text.partition(": ")
+    if head.endswith(" fails"):
+        head = f"{head}: {rest.partition(': ')[0]}"
+    return re.sub(r"'[^']*'|\d[\d.e+-]*", "…", head)[:160]
 
 
 def by_reason(found: Iterable[Tested]) -> list[tuple[State, str, list[str]]]:
