@@ -160,7 +160,7 @@ def test_a_block_whose_queue_died_with_a_waiting_worker_is_given_up(
 
 
 CTRL_C = """
-import asyncio, sys
+import asyncio, signal, sys
 from pathlib import Path
 from kernelwright.pool import JobSpec
 from kernelwright.pool.cluster import ClusterPool
@@ -172,6 +172,7 @@ async def main() -> None:
         print("ready", flush=True)
         await asyncio.Event().wait()
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests in the background has it ignored
 asyncio.run(main())
 """
 

@@ -84,7 +84,7 @@ def test_what_was_interrupted_goes_on_with_the_tasks_that_have_no_answer(tmp_pat
     while not list(results.glob("*.json")):
         assert driver.poll() is None
         select.select([driver.stderr], [], [], 0.05)
-    driver.send_signal(signal.SIGINT)
+    driver.send_signal(signal.SIGTERM)  # a SIGINT is ignored where tests run in the background
     _, rest = driver.communicate(timeout=60)
     assert driver.returncode == 130, rest
     assert "answers so far are kept" in rest
